@@ -38,8 +38,12 @@ std::chrono::nanoseconds Sleeping::time_left() noexcept {
   return std::clamp<std::chrono::nanoseconds>(timers_.next() - Clock::now(), kAtOnce, longest());
 }
 
-void Sleeping::sleep(TimePoint deadline) noexcept {
-  waiter_.sleep(std::min(deadline, timers_.next()), longest());
+void Sleeping::sleep(TimePoint deadline, TurnTaking* turns) noexcept {
+  deadline = std::min(deadline, timers_.next());
+  const std::chrono::milliseconds limit = longest();
+  if (turns != nullptr) turns->begin_sleep();
+  waiter_.sleep(deadline, limit);
+  if (turns != nullptr) turns->end_sleep();
   progress_.look_at_wire();  // it may be what woke us
 }
 

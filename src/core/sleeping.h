@@ -9,6 +9,7 @@
 #include "core/pollers.h"
 #include "core/progress.h"
 #include "core/timer_queue.h"
+#include "core/turn_taking.h"
 #include "core/waiter.h"
 #include "port/wire.h"
 
@@ -33,8 +34,11 @@ class Sleeping {
   bool arm() noexcept;
   /// The same for a program that sleeps itself: how long it may, at most.
   std::chrono::nanoseconds time_left() noexcept;
-  /// After `arm`: until something wakes the worker, the deadline, or the next timer.
-  void sleep(TimePoint deadline) noexcept;
+  /// After `arm`: until something wakes the worker, the deadline, or the next timer. `turns`: threads that have turns
+  /// meanwhile; null without.
+  void sleep(TimePoint deadline, TurnTaking* turns) noexcept;
+  /// From any thread: what sleeps does so no longer.
+  void rouse() noexcept { waiter_.wake(); }
 
  private:
   [[nodiscard]] std::chrono::milliseconds longest() const noexcept;

@@ -78,12 +78,21 @@ bool Waiting::let_others_run() noexcept {
   return true;
 }
 
+/// True: another thread sleeps on the descriptors, and this one has waited beside it.
+bool Waiting::stand_by(TimePoint deadline) noexcept {
+  constexpr auto kAtMost = std::chrono::milliseconds(100);
+  if (turns_ == nullptr || !turns_->another_sleeps()) return false;
+  turns_->stand_by(std::min(deadline, Clock::now() + kAtMost));
+  clock_.look();
+  return true;
+}
+
 /// Another wait may end before this one.
 void Waiting::sleep(TimePoint deadline) noexcept {
   constexpr auto kAmongOthers = std::chrono::milliseconds(1);
   if (standing_ > for_ever_ && standing_ > 1) deadline = std::min(deadline, Clock::now() + kAmongOthers);
   counters_.sleeps.add();
-  sleeping_.sleep(deadline);
+  sleeping_.sleep(deadline, turns_);
   clock_.look();
 }
 
@@ -109,6 +118,7 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
     // Timers are no reason to spin: one that fires again and again would keep a slow process awake for good.
     idle = moved ? 0 : idle + 1;
     if (trace_ != nullptr && idle <= 1) note_idle(idle);
+    if (turns_ != nullptr) turns_->offer(moved);
     if (timers_only) {
       silence_.begin();
       silence_.report(for_ever);
@@ -133,7 +143,9 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
       silence_.begin();
     }
     deferrals_.run_if_safe();
-    if (sleeping_.arm()) {
+    if (stand_by(deadline)) {
+      silence_.report(for_ever);
+    } else if (sleeping_.arm()) {
       if (done(context)) break;  // whoever sets a word looks at the alarm afterwards, so this looks behind the alarm
       sleep(deadline);
       progress_.look_around();

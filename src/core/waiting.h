@@ -13,6 +13,7 @@
 #include "core/silence.h"
 #include "core/sleeping.h"
 #include "core/timer_queue.h"
+#include "core/turn_taking.h"
 
 namespace brant {
 
@@ -33,6 +34,10 @@ class Waiting {
     yield_ = yield;
     scheduler_ = scheduler;
   }
+  /// From now on each wait lets other threads in; null: none. Not to be changed within a wait.
+  void take_turns(TurnTaking* turns) noexcept { turns_ = turns; }
+  /// From any thread: a wait that sleeps looks again.
+  void rouse() noexcept { sleeping_.rouse(); }
   /// See Worker::wait_until.
   Status wait(Done done, void* context, std::chrono::nanoseconds timeout) noexcept;
   /// Moves the links, the network and what is polled until `done` holds, and tells nobody: for a layer that has to wait
@@ -48,6 +53,7 @@ class Waiting {
   Status wait_until(TimePoint deadline, Done done, void* context) noexcept;
   void sleep(TimePoint deadline) noexcept;
   bool let_others_run() noexcept;
+  bool stand_by(TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
 
   const unsigned spin_limit_;
@@ -63,6 +69,7 @@ class Waiting {
   TimePoint gave_up_at_{};  ///< When the last wait ended, if its time was over.
   Yield yield_ = nullptr;
   void* scheduler_ = nullptr;
+  TurnTaking* turns_ = nullptr;
   std::size_t standing_ = 0;  ///< Waits that have begun and not ended, of all user-level threads.
   std::size_t for_ever_ = 0;  ///< Those without a deadline.
 };

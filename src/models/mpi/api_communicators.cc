@@ -37,12 +37,13 @@ void split(Communicator& parent, int color, int key, MPI_Comm* newcomm) {
   if (color == MPI_UNDEFINED) return;
   SharedMembers members = of_color(*parent.members, std::move(wishes.members), color);
   if (!parent.between_groups()) {
-    *newcomm = publish(make_communicator(current_rank(), std::move(members)), parent);
+    *newcomm = publish(make_communicator(current_rank(), std::move(members), {parent.context}), parent);
     return;
   }
   SharedMembers remote = of_color(*parent.remote, std::move(wishes.remote), color);
   if (remote->size() == 0) return;
-  *newcomm = publish(make_communicator(current_rank(), std::move(members), std::move(remote)), parent);
+  *newcomm =
+      publish(make_communicator(current_rank(), std::move(members), std::move(remote), {parent.context}), parent);
 }
 
 /// The same number at the ranks of one host: the lowest of them.
@@ -87,6 +88,17 @@ SharedMembers chosen_of(const Members& group, const std::vector<int>& ranks) {
   return std::make_shared<Members>(std::move(ids));
 }
 
+/// `group`: some of the members, who alone take part.
+void create_within(Communicator& parent, SharedMembers group, std::int32_t tag, MPI_Comm* newcomm) {
+  for (const RankId id : group->ids()) {
+    require(parent.members->find(id) != MPI_UNDEFINED, MPI_ERR_GROUP,
+            "rank {} of MPI_COMM_WORLD is in the group, and not in the communicator", id.value);
+  }
+  *newcomm = MPI_COMM_NULL;
+  if (group->find(current_rank().id) == MPI_UNDEFINED) return;
+  *newcomm = publish(make_communicator(current_rank(), std::move(group), {parent.context, tag}), parent);
+}
+
 /// Each says its rank in the new group, since nobody knows what the other group chooses.
 void create_between(Communicator& parent, const Members& group, MPI_Comm* newcomm) {
   const auto is_member = [&](RankId id) { return parent.members->find(id) != MPI_UNDEFINED; };
@@ -97,7 +109,8 @@ void create_between(Communicator& parent, const Members& group, MPI_Comm* newcom
   SharedMembers remote = chosen_of(*parent.remote, ranks.remote);
   *newcomm = MPI_COMM_NULL;
   if (own == kNotChosen || members->size() == 0 || remote->size() == 0) return;
-  *newcomm = publish(make_communicator(current_rank(), std::move(members), std::move(remote)), parent);
+  *newcomm =
+      publish(make_communicator(current_rank(), std::move(members), std::move(remote), {parent.context}), parent);
 }
 
 /// What a copy of a communicator has besides its members.
@@ -219,24 +232,19 @@ int comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     require_place(static_cast<const void*>(newcomm), "newcomm");
     require_one_group(c);
     require(tag >= 0, MPI_ERR_TAG, "the tag {} is negative", tag);
-    SharedMembers members = shared_members_of(group);
-    for (const RankId id : members->ids()) {
-      require(c.members->find(id) != MPI_UNDEFINED, MPI_ERR_GROUP,
-              "rank {} of MPI_COMM_WORLD is in the group, and not in the communicator", id.value);
-    }
-    *newcomm = MPI_COMM_NULL;
-    if (members->find(current_rank().id) == MPI_UNDEFINED) return;
-    *newcomm = publish(make_communicator(current_rank(), std::move(members)), c);
+    create_within(c, shared_members_of(group), tag, newcomm);
   });
 }
 
 /// Of one group, those that are not in the new one need not take part, since its members agree among themselves.
 int comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) noexcept {
   return on_communicator("MPI_Comm_create", comm, [&](Communicator& c) {
-    if (!c.between_groups()) return comm_create_group(comm, group, 0, newcomm);
     require_place(static_cast<const void*>(newcomm), "newcomm");
-    create_between(c, *shared_members_of(group), newcomm);
-    return kSuccess;
+    if (c.between_groups()) {
+      create_between(c, *shared_members_of(group), newcomm);
+    } else {
+      create_within(c, shared_members_of(group), Making::kNoTag, newcomm);
+    }
   });
 }
 

@@ -69,7 +69,7 @@ std::vector<int> weights_from(const int* weights, std::size_t count) {
 }
 
 void give_distributed(const Communicator& parent, DistributedGraph graph, MPI_Comm* place) {
-  std::unique_ptr<Communicator> made = make_communicator(current_rank(), parent.members);
+  std::unique_ptr<Communicator> made = make_communicator(current_rank(), parent.members, {parent.context});
   made->topology = std::move(graph);
   *place = publish(std::move(made), parent);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <span>
@@ -53,16 +54,31 @@ std::vector<std::int32_t> swap_groups(MPI_Comm peer_comm, int remote_leader, int
   return got;
 }
 
-/// The ranks of the other group, which the leader knows; none where it got none.
-std::vector<std::int32_t> tell_group(Communicator& local, int leader, std::vector<std::int32_t> numbers) {
+/// What the leader of a group knows of the other one.
+struct OtherGroup {
+  std::vector<std::int32_t> numbers;  ///< Of its ranks; none where the leader did not reach the other.
+  Making making;                      ///< As the leaders name what both groups make.
+};
+
+/// What the leader knows, at all ranks of its group.
+void tell_group(Communicator& local, int leader, OtherGroup& other) {
   const auto from_leader = [&](std::span<std::int32_t> values) {
     local.team().run(broadcast(Buffer(values), leader)).or_throw("the leader of this group told nothing of the other");
   };
-  auto count = static_cast<std::int32_t>(numbers.size());
-  from_leader({&count, 1});
-  numbers.resize(static_cast<std::size_t>(count));
-  if (count != 0) from_leader(numbers);
-  return numbers;
+  std::array<std::int32_t, 3> said = {static_cast<std::int32_t>(other.numbers.size()),
+                                      static_cast<std::int32_t>(other.making.parent), other.making.tag};
+  from_leader(said);
+  other.making = {static_cast<std::uint32_t>(said[1]), said[2]};
+  other.numbers.resize(static_cast<std::size_t>(said[0]));
+  if (!other.numbers.empty()) from_leader(other.numbers);
+}
+
+/// What sessions make has no parent: it is named by the tag of the program.
+Making making_of(const char* tag) noexcept {
+  std::uint32_t number = 0x811c9dc5u;
+  for (const char* place = tag != nullptr ? tag : ""; *place != 0; ++place)
+    number = (number ^ static_cast<unsigned char>(*place)) * 0x01000193u;
+  return {current_rank().self->context, static_cast<std::int32_t>(number & kTagMax)};
 }
 
 SharedMembers members_from(const std::vector<std::int32_t>& numbers) {
@@ -130,22 +146,24 @@ int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     require_one_group(local);
     require_rank(local, local_leader, "the leader");
     *newintercomm = MPI_COMM_NULL;
-    std::vector<std::int32_t> numbers;
+    OtherGroup other;
     std::exception_ptr fault;
     if (local.rank == local_leader) {
       try {
-        numbers = swap_groups(peer_comm, remote_leader, tag, *local.members);
+        other.numbers = swap_groups(peer_comm, remote_leader, tag, *local.members);
+        other.making = {communicator_of(peer_comm).context, tag};
       } catch (const CallError&) {
         fault = std::current_exception();  // the others must hear of it first
       }
     }
-    numbers = tell_group(local, local_leader, std::move(numbers));
+    tell_group(local, local_leader, other);
     if (fault != nullptr) std::rethrow_exception(fault);
-    require(!numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
+    require(!other.numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
             local_leader);
-    SharedMembers remote = members_from(numbers);
+    SharedMembers remote = members_from(other.numbers);
     require_disjoint(*local.members, *remote);
-    *newintercomm = publish(make_communicator(current_rank(), local.members, std::move(remote)), local);
+    auto made = make_communicator(current_rank(), local.members, std::move(remote), other.making);
+    *newintercomm = publish(std::move(made), local);
   });
 }
 
@@ -164,25 +182,25 @@ int intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) noexce
       ids.assign(first.ids().begin(), first.ids().end());
       ids.insert(ids.end(), second.ids().begin(), second.ids().end());
     }
-    *newintracomm = publish(make_communicator(current_rank(), std::make_shared<Members>(std::move(ids))), c);
+    auto members = std::make_shared<Members>(std::move(ids));
+    *newintracomm = publish(make_communicator(current_rank(), std::move(members), {c.context}), c);
   });
 }
 
-/// The tag is of no use: this call waits for all members, so that two of them are never under way at once.
-int comm_create_from_group(MPI_Group group, const char*, MPI_Info info, MPI_Errhandler errhandler,
+int comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                            MPI_Comm* newcomm) noexcept {
   return from_groups("MPI_Comm_create_from_group", group, errhandler, newcomm, [&]() -> std::unique_ptr<Communicator> {
     SharedMembers members = shared_members_of(group);
     if (members->size() == 0) return nullptr;
     require(members->find(current_rank().id) != MPI_UNDEFINED, MPI_ERR_GROUP, "this rank is not in the group");
-    auto made = make_communicator(current_rank(), std::move(members));
+    auto made = make_communicator(current_rank(), std::move(members), making_of(stringtag));
     if (info != MPI_INFO_NULL) made->info.entries = info_of(info).entries;
     return made;
   });
 }
 
 int intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
-                                 const char*, MPI_Info info, MPI_Errhandler errhandler,
+                                 const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                                  MPI_Comm* newintercomm) noexcept {
   return from_groups("MPI_Intercomm_create_from_groups", local_group, errhandler, newintercomm, [&] {
     SharedMembers members = shared_members_of(local_group);
@@ -191,7 +209,7 @@ int intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     require_leader(*members, local_leader);
     require_leader(*remote, remote_leader);
     require_disjoint(*members, *remote);
-    auto made = make_communicator(current_rank(), std::move(members), std::move(remote));
+    auto made = make_communicator(current_rank(), std::move(members), std::move(remote), making_of(stringtag));
     if (info != MPI_INFO_NULL) made->info.entries = info_of(info).entries;
     return made;
   });

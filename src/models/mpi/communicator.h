@@ -18,9 +18,11 @@ namespace brant::mpi {
 /// What a handle of a communicator points to. It lives until it is freed and nothing is under way on it any more.
 struct Communicator final : Object {
   /// Contexts that all members agree on are below `kHandedOut`, and those that one of them hands out are from there on,
-  /// below `kContexts`. The two bits above say what messages they are of: `kOwnContext`, and PartitionedSetup's.
-  static constexpr std::uint32_t kHandedOut = 1u << 29;
-  static constexpr std::uint32_t kContexts = 1u << 30;
+  /// below `kContexts`. The bits above say what messages they are of: `kMakingContext`, PartitionedSetup's and
+  /// `kOwnContext`.
+  static constexpr std::uint32_t kHandedOut = 1u << 28;
+  static constexpr std::uint32_t kContexts = 1u << 29;
+  static constexpr std::uint32_t kMakingContext = 1u << 29;
   static constexpr std::uint32_t kOwnContext = 1u << 31;
   static constexpr ObjectKind kKind = ObjectKind::communicator;
 

@@ -6,68 +6,11 @@
 #include <vector>
 
 #include "models/mpi/call_error.h"
-#include "models/mpi/posting.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
 
 namespace {
-
-/// A context is new to each member if it is not below what any of them has used. Communicators without a common member
-/// may have the same one.
-std::uint32_t agree_on_context(RankState& rank, RankTeam& team) {
-  std::uint32_t context = rank.next_context;
-  const std::span<std::uint32_t> value(&context, 1);
-  team.run(allreduce(value, value, ReduceOp::max)).or_throw("the members of a new communicator did not agree");
-  return context;
-}
-
-/// Carries one number from rank to rank while communicators are made. Its context is one in which ranks say nothing
-/// else to each other: that of MPI_COMM_SELF.
-class ContextMessages {
- public:
-  explicit ContextMessages(RankState& rank) noexcept : rank_(rank) {}
-
-  void send(RankId to, std::uint32_t context) {
-    SendRequest request(rank_, *rank_.world, typed(context), to.value, kTagMax, SendMode::standard);
-    request.context = rank_.self->own_context();
-    request.start();
-    complete(request);
-  }
-  std::uint32_t receive(RankId from) {
-    std::uint32_t context = 0;
-    ReceiveRequest request(rank_, *rank_.world, typed(context), from.value, kTagMax);
-    request.wanted.context = rank_.self->own_context();
-    request.start();
-    complete(request);
-    return context;
-  }
-
- private:
-  static TypedBuffer typed(std::uint32_t& context) { return {&context, 1, MPI_UINT32_T}; }
-
-  RankState& rank_;
-};
-
-/// The same by messages of the ranks, up to the first and back along a tree: which team they share depends on the
-/// context.
-std::uint32_t agree_by_messages(RankState& rank, std::span<const RankId> ids) {
-  ContextMessages messages(rank);
-  const auto own = static_cast<std::size_t>(std::ranges::find(ids, rank.id) - ids.begin());
-  std::uint32_t context = rank.next_context;
-  std::size_t bit = 1;
-  for (; bit < ids.size() && (own & bit) == 0; bit *= 2) {
-    if (own + bit < ids.size()) context = std::max(context, messages.receive(ids[own + bit]));
-  }
-  if (own != 0) {
-    messages.send(ids[own - bit], context);
-    context = messages.receive(ids[own - bit]);
-  }
-  for (bit /= 2; bit != 0; bit /= 2) {
-    if (own + bit < ids.size()) messages.send(ids[own + bit], context);
-  }
-  return context;
-}
 
 /// The context of a new communicator, and what its members do together.
 struct Agreed {
@@ -75,19 +18,9 @@ struct Agreed {
   RankTeam team;
 };
 
-Agreed agree(RankState& rank, std::span<const RankId> ids) {
-  Agreed agreed{0, {}};
-  if (rank.process.threads() == nullptr) {
-    agreed.team = RankTeam(rank, ids, 0);
-    agreed.context = agree_on_context(rank, agreed.team);
-  } else {
-    agreed.context = agree_by_messages(rank, ids);
-  }
-  require(agreed.context < Communicator::kHandedOut, MPI_ERR_OTHER,
-          "{} communicators were made: there is no number for one more", agreed.context);
-  rank.next_context = agreed.context + 1;
-  if (!agreed.team.is_open()) agreed.team = RankTeam(rank, ids, agreed.context);
-  return agreed;
+Agreed agree(RankState& rank, std::span<const RankId> ids, const Making& making) {
+  const std::uint32_t context = agree_on_context(rank, ids, making);
+  return {context, RankTeam(rank, ids, context)};
 }
 
 }  // namespace
@@ -97,21 +30,23 @@ std::unique_ptr<Communicator> make_communicator_later(RankId id, SharedMembers m
   return std::make_unique<Communicator>(context, std::move(members), nullptr, own, RankTeam());
 }
 
-std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members) {
-  auto [context, team] = agree(rank, members->ids());
+std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, const Making& making) {
+  auto [context, team] = agree(rank, members->ids(), making);
   const int own = members->find(rank.id);
   return std::make_unique<Communicator>(context, std::move(members), nullptr, own, std::move(team));
 }
 
-std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, SharedMembers remote) {
-  auto [context, team] = agree(rank, in_team_order(*members, *remote));
+std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, SharedMembers remote,
+                                                const Making& making) {
+  auto [context, team] = agree(rank, in_team_order(*members, *remote), making);
   const int own = members->find(rank.id);
   return std::make_unique<Communicator>(context, std::move(members), std::move(remote), own, std::move(team));
 }
 
 std::unique_ptr<Communicator> make_alike(RankState& rank, const Communicator& communicator) {
-  return communicator.between_groups() ? make_communicator(rank, communicator.members, communicator.remote)
-                                       : make_communicator(rank, communicator.members);
+  const Making making{communicator.context};
+  return communicator.between_groups() ? make_communicator(rank, communicator.members, communicator.remote, making)
+                                       : make_communicator(rank, communicator.members, making);
 }
 
 std::unique_ptr<Communicator> make_alike_later(const Communicator& communicator) {
@@ -154,7 +89,7 @@ MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks,
   std::vector<RankId> ids;
   ids.reserve(ranks.size());
   for (const int rank : ranks) ids.push_back(parent.id_of(rank));
-  auto made = make_communicator(current_rank(), std::make_shared<Members>(std::move(ids)));
+  auto made = make_communicator(current_rank(), std::make_shared<Members>(std::move(ids)), {parent.context});
   made->topology = std::move(topology);
   return publish(std::move(made), parent);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/mpi/communicator.h"
+#include "models/mpi/context_agreement.h"
 #include "models/mpi/rank_state.h"
 
 namespace brant::mpi {
@@ -23,11 +24,12 @@ inline constexpr TeamOptions kTeamOptions{.patience = std::chrono::hours(24 * 36
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator_later(RankId id, SharedMembers members,
                                                                     std::uint32_t context);
 /// One with a new context, upon which the members agree. All of them call it, and nobody else; it waits for all.
-[[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members);
+[[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members,
+                                                              const Making& making);
 /// The same between the group of this rank and another, which have no rank in common. The other group calls it with the
 /// two exchanged.
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members,
-                                                              SharedMembers remote);
+                                                              SharedMembers remote, const Making& making);
 /// One with the same groups.
 [[nodiscard]] std::unique_ptr<Communicator> make_alike(RankState& rank, const Communicator& communicator);
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "models/mpi/call_turns.h"
 #include "models/mpi/parting.h"
 #include "models/mpi/rank_life.h"
 #include "models/mpi/stall_report.h"
@@ -69,9 +70,11 @@ std::vector<RankLife>& rank_lives() {
   return *lives;
 }
 
-RankState& made_rank() {
+RankState& made_rank(int thread_level) {
   if (detail::the_process == nullptr) {
     detail::the_process = new Process(g_threads);
+    settle_turns(thread_level == MPI_THREAD_MULTIPLE);
+    if (detail::the_turns != nullptr) detail::the_turns->attach(&detail::the_process->engine());
     // After the runtime is there, so that it ends before what its libraries have given to atexit.
     static const int outcome = std::atexit(end_at_exit);
     static_cast<void>(outcome);
@@ -97,6 +100,7 @@ Process::~Process() {
   tools::keep_counters(engine().counters());
   ranks_.clear();
   if (threads_ != nullptr) threads_->attach(nullptr);
+  if (detail::the_turns != nullptr) detail::the_turns->attach(nullptr);
 }
 
 bool Process::is_open() const noexcept {
@@ -133,7 +137,10 @@ std::size_t calling_slot() noexcept {
 
 RankLife& rank_life() noexcept { return rank_lives()[calling_slot()]; }
 
-void use_rank_threads(RankThreads& threads) noexcept { g_threads = &threads; }
+void use_rank_threads(RankThreads& threads) noexcept {
+  g_threads = &threads;
+  settle_turns(false);
+}
 
 int checked_exit_code(int code) noexcept {
   if (code != 0 || !is_open()) return code;
@@ -144,19 +151,21 @@ int checked_exit_code(int code) noexcept {
 
 void end_ranks() noexcept { end_unused_process(); }
 
-/// One thread at a time moves the runtime, so calls of several threads must not overlap; where ranks are user-level
-/// threads, none of them waits on another one's stack.
+/// Where ranks are user-level threads, none of them waits on another one's stack. Whoever comes after a first one that
+/// needs no turns gets a level that needs none either, since calls may be under way that have not taken theirs.
 int granted_thread_level(int wish) noexcept {
-  return std::min<int>(wish, g_threads != nullptr ? MPI_THREAD_FUNNELED : MPI_THREAD_SERIALIZED);
+  if (g_threads != nullptr) return std::min<int>(wish, MPI_THREAD_FUNNELED);
+  const bool may_overlap = detail::the_turns != nullptr;
+  return std::min<int>(wish, may_overlap ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED);
 }
 
 void start_world(int thread_level) {
-  made_rank().start_world(thread_level);
+  made_rank(thread_level).start_world(thread_level);
   rank_life().world = RankLife::World::running;
 }
 
 Session& start_session(ErrorHandler& handler, int thread_level) {
-  RankState& rank = made_rank();
+  RankState& rank = made_rank(thread_level);
   rank.process.note_session();
   return rank.open_session(handler, thread_level);
 }

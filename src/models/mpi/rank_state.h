@@ -11,6 +11,7 @@
 #include "brant/base/intrusive_list.h"
 #include "models/mpi/buffered_sends.h"
 #include "models/mpi/communicator.h"
+#include "models/mpi/context_numbers.h"
 #include "models/mpi/files/rank_files.h"
 #include "models/mpi/matching.h"
 #include "models/mpi/request.h"
@@ -64,6 +65,10 @@ class RankState {
         [](void* held) noexcept { return static_cast<bool>((*static_cast<std::remove_reference_t<Done>*>(held))()); },
         std::addressof(done));
   }
+  /// While it waits nobody else calls MPI in this process: no other rank, and no other thread.
+  [[nodiscard]] bool waits_alone() const noexcept {
+    return threads_ == nullptr && thread_level_ != MPI_THREAD_MULTIPLE;
+  }
   /// A request or a collective has ended.
   void note_end() noexcept;
   /// The first of so many tags for partitions, which no other message of this rank has taken lately.
@@ -83,8 +88,8 @@ class RankState {
   /// All ranks, and this one alone. The program has handles of them while `has_world`; brant uses them at any time.
   const std::unique_ptr<Communicator> world;
   const std::unique_ptr<Communicator> self;
-  std::uint32_t next_context = 2;  ///< Above all contexts that this rank has used.
-  std::uint64_t handed_out = 0;    ///< Contexts that it gave to copies of communicators.
+  ContextNumbers contexts;
+  std::uint64_t handed_out = 0;  ///< Contexts that it gave to copies of communicators.
   std::int32_t next_partition_tag = 0;
   std::uint64_t ended = 0;  ///< Requests that have ended so far: who looks at many looks when it changes.
   IntrusiveList<Request, &Request::hook> under_way;

@@ -34,14 +34,14 @@ RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t c
     processes.reserve(ids.size());
     for (const RankId id : ids) processes.push_back(Process::process_of(id));
     TeamOptions options = kTeamOptions;
-    if (rank.process.threads() != nullptr) options.label = communicator_label(ids, context);
+    options.label = communicator_label(ids, context);
     team_ = Team(rank.process.runtime(), processes, options);
   }
   rank_ = &rank;
 }
 
 OpResult RankTeam::run(const Collective& call) noexcept {
-  if (rank_->process.threads() == nullptr) [[likely]]
+  if (rank_->waits_alone()) [[likely]]
     return team_.run(call);
   struct Ended {
     RankState& rank;

@@ -18,9 +18,17 @@ namespace brant::mpi::test {
 [[maybe_unused]] inline const bool kOwnHost =
     std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && brant::test::become_own_host();
 
+/// Calls take turns, as those of threads have to, whether the test has threads or not.
+inline const bool kThreads = std::getenv("BRANT_TEST_THREADS") != nullptr;
+
 class Job : public testing::Environment {
  public:
-  void SetUp() override { ASSERT_EQ(MPI_Init(nullptr, nullptr), MPI_SUCCESS); }
+  void SetUp() override {
+    int level = -1;
+    const int wish = kThreads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    ASSERT_EQ(MPI_Init_thread(nullptr, nullptr, wish, &level), MPI_SUCCESS);
+    ASSERT_EQ(level, wish);
+  }
   void TearDown() override { ASSERT_EQ(MPI_Finalize(), MPI_SUCCESS); }
 };
 

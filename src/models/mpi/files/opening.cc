@@ -96,7 +96,8 @@ std::string pointer_path(const std::string& name, std::uint64_t token, bool on_o
 
 File& open_file(Communicator& parent, const char* name, int amode) {
   RankState& rank = current_rank();
-  auto file = std::make_unique<File>(make_communicator(rank, parent.members), amode, rank.files.handler());
+  auto file =
+      std::make_unique<File>(make_communicator(rank, parent.members, {parent.context}), amode, rank.files.handler());
   file->communicator.session = parent.session;
   Communicator& members = file->communicator;
   const std::optional<CallError> error = error_in([&] {

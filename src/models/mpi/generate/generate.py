@@ -75,6 +75,11 @@ class Function:
         return "run", self.name.lower()
 
     @property
+    def takes_turns(self):
+        """Not what looks at nothing that calls change, nor what ends the job."""
+        return self.result == "int" and self.name not in ("Abort", "Initialized", "Finalized", "Is_thread_main")
+
+    @property
     def api(self):
         return self.launch[1] if self.launch else self.name.lower()
 
@@ -195,6 +200,7 @@ def narrow_call(function, name):
 
 def exports(functions):
     lines = ["// Made by generate.py from the table of the functions.", '#include "models/mpi/export_forms.h"']
+    lines += ['#include "models/mpi/call_turns.h"']
     lines += ['#include "mpi_generated/api.h"', "", "using namespace brant::mpi;  // NOLINT", "", 'extern "C" {', ""]
     for function in functions:
         for name, forms in forms_of(function):
@@ -204,6 +210,8 @@ def exports(functions):
                 body = narrow_call(function, name)
             else:
                 body = [f"return {function.call(name, {})};"]
+            if function.takes_turns:
+                body.insert(0, "const Turn turn;")
             lines.append(f"MPI_EXPORT {function.result} PMPI_{name}({function.signature(forms)}) {{")
             lines += [f"  {line}" for line in body]
             lines += [

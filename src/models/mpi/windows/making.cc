@@ -22,7 +22,7 @@ void require_spec(const WindowSpec& spec) {
 /// Messages find it from now on: a member may be ready before this one.
 Window& open_window(Communicator& parent, int flavor) {
   RankState& rank = current_rank();
-  auto window = std::make_unique<Window>(rank, make_communicator(rank, parent.members), flavor);
+  auto window = std::make_unique<Window>(rank, make_communicator(rank, parent.members, {parent.context}), flavor);
   window->communicator.session = parent.session;
   return rank.process.windows().add(std::move(window));
 }

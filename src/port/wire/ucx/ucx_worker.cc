@@ -35,7 +35,7 @@ void UcxWorker::open(const UcxOptions& options) {
   ucs_status_t status = library_.context_query(context_, &attributes);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   if (status == UCS_OK) status = library_.worker_create(context_, &params, &worker_);
   if (status == UCS_OK && options.sleep) status = library_.worker_get_efd(worker_, &event_fd_);
   if (status != UCS_OK) {
