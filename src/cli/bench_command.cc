@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/env.h"
 #include "bench/mpi/mpi_benchmark.h"
@@ -22,6 +23,7 @@
 #include "cli/bench_memspeed.h"
 #include "cli/bench_mpis.h"
 #include "cli/bench_notify.h"
+#include "cli/bench_python.h"
 #include "cli/bench_rma.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
@@ -120,8 +122,30 @@ void run_mpi(const bench::Options& options, const std::vector<std::string>& riva
   bench::mpi::run_benchmark(options, {own, ""});
 }
 
+constexpr const char* kPython = "python";
+
+/// Options that the benchmark of Python does not have are refused rather than ignored.
+PythonBenchmark python_benchmark(const BenchArguments& arguments) {
+  const bench::Options& options = arguments.options;
+  const bool fits = arguments.path == "auto" && arguments.api == "post" && arguments.trigger == "host" &&
+                    !options.pairs && !options.spin && options.warmup < 0;
+  if (!fits)
+    throw Error(Status::invalid_argument,
+                "--model python knows --sizes, --memory, --alloc, --iterations, --check, --peer and --json alone");
+  PythonBenchmark benchmark;
+  if (arguments.sizes) benchmark.sizes = fmt::format("{}", fmt::join(bench::parse_sizes(*arguments.sizes), ","));
+  benchmark.memory = arguments.memory;
+  benchmark.alloc = arguments.alloc;
+  benchmark.json = options.json;
+  if (options.iterations != 0) benchmark.iterations = std::to_string(options.iterations);
+  benchmark.peers = arguments.peers;
+  benchmark.check = options.check;
+  return benchmark;
+}
+
 int run_bench(const BenchArguments& arguments) {
   return run_benchmark("brant bench", [&] {
+    if (arguments.model == kPython) run_python(python_benchmark(arguments));
     const bench::Options options = checked_options(arguments);
     const bench::RowFile probe(options.json);  // a file that cannot be written is found before anything starts
     if (options.model == bench::Model::mpi) return run_mpi(options, mpis(arguments));
@@ -135,6 +159,7 @@ std::vector<std::string> names_of_models(bench::Kind kind) {
   if (kind == bench::Kind::bidirectional) return {bench::model_name(bench::Model::mpi)};
   std::vector<std::string> names;
   for (const bench::Model model : kModels) names.emplace_back(bench::model_name(model));
+  if (kind == bench::Kind::latency) names.emplace_back(kPython);
   return names;
 }
 
@@ -166,7 +191,9 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
           "--model", arguments->model,
           "channel: sends and receives; message: entry methods of chares that invoke each other; put, get, "
           "fetch-add: one side writes into memory of the other, reads it, or counts in it; told-put: both put in "
-          "turns, with a word behind the bytes; mpi: sends and receives of brant's MPI, as OSU's programs measure them")
+          "turns, with a word behind the bytes; mpi: sends and receives of brant's MPI, as OSU's programs measure "
+          "them; "
+          "python: arrays over channels of Python (`python3 -m brant.bench` has more)")
       ->check(CLI::IsMember(names_of_models(kind)))
       ->capture_default_str();
   command
@@ -185,7 +212,7 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       "--peer", arguments->peers,
       "Also measure a rival in the same processes, in turns: ucx, or nccl (with --memory cuda). With "
       "--model mpi, before brant: 'mpi' for the mpiexec on PATH, or the path of an mpiexec, several times "
-      "if you like");
+      "if you like. With --model python, after brant: mpi4py, charm4py, ucxx and others, or all");
   command->add_flag("--check", options.check, "Look at every byte of every message, in a pass that is not timed");
   command->add_option("--json", options.json, "Append one JSON object per row to this file");
   command->add_flag("--pairs", options.pairs,
@@ -207,16 +234,14 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* bench = app.add_subcommand(
-      "bench",
-      "Measure: brant bench latency|bandwidth|bidirectional|allreduce|broadcast|allgather|barrier|rma|"
-      "memspeed|halo|notify|kernel-puts|interference [OPTIONS]. Starts itself on 2 processes when nobody else did");
+  CLI::App* bench = app.add_subcommand("bench", "Measure. Starts itself on 2 processes when nobody else did");
   bench->require_subcommand(0, 1);  // so that an unknown name is reported by name
   bench->callback([bench] {
-    if (bench->get_subcommands().empty())
-      throw CLI::RequiredError(
-          "A subcommand (latency, bandwidth, bidirectional, allreduce, broadcast, allgather, barrier, rma, memspeed, "
-          "halo, notify, kernel-puts or interference)");
+    if (!bench->get_subcommands().empty()) return;
+    std::vector<std::string> names;
+    for (const CLI::App* each : bench->get_subcommands([](CLI::App*) { return true; }))
+      names.push_back(each->get_name());
+    throw CLI::RequiredError(fmt::format("What to measure ({})", fmt::join(names, ", ")));
   });
   add_one(*bench, bench::Kind::latency,
           "Ping-pong of one message over a channel; one way = round trip / 2. Puts, gets, atomics: until they are done",

@@ -78,6 +78,53 @@ TEST_F(Bells, a_stream_rings_and_a_stream_waits) {
   EXPECT_EQ(outcome(wait), Status::ok);
 }
 
+TEST_F(Bells, rings_in_a_captured_graph_have_the_epochs_of_the_capture) {
+  Bell there = notifier_.make();
+  Bell back = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+  port::Streams& streams = *runtime().device().inner().streams();
+  const StreamHandle stream = stream_;
+  ASSERT_EQ(streams.begin_capture(stream), Status::ok);
+  EXPECT_EQ(back.enqueue_wait(stream_, 1), Status::ok);
+  EXPECT_EQ(there.enqueue_ring(stream_, 1), Status::ok);
+  EXPECT_EQ(there.enqueue_ring(stream_, 2), Status::ok);
+  const Result<port::Graph*> graph = streams.end_capture(stream);
+  ASSERT_TRUE(graph.ok());
+  Operation first = there.when(1);
+  Operation second = there.when(2);
+  job_.run(10);
+  EXPECT_FALSE(first.done()) << "a capture runs nothing";
+  ASSERT_EQ(streams.launch(*graph, stream), Status::ok);
+  job_.run(10);
+  EXPECT_FALSE(first.done()) << "the graph waits";
+  ASSERT_EQ(back.ring(1), Status::ok);
+  EXPECT_EQ(outcome(first), Status::ok);
+  EXPECT_EQ(outcome(second), Status::ok);
+  ASSERT_EQ(stream_.synchronize(), Status::ok);
+  streams.destroy_graph(*graph);
+}
+
+Task<void> pass_on(Bell& from, Bell& to, Promise<std::uint64_t>& heard) {
+  (co_await from.when(1)).or_throw("the first bell");
+  EXPECT_EQ(to.ring(1), Status::ok);
+  heard.deliver(from.epoch());
+}
+
+/// A kernel's ring goes on by the host: to a stream that waits for another bell, and into a future.
+TEST_F(Bells, a_ring_rings_another_bell_and_completes_a_future) {
+  Bell first = notifier_.make();
+  Bell second = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+  Bell third = notifier_.make();
+  ASSERT_EQ(second.enqueue_wait(stream_, 1), Status::ok);
+  ASSERT_EQ(third.enqueue_ring(stream_, 1), Status::ok);
+  Promise<std::uint64_t> heard;
+  Future<std::uint64_t> future = heard.future();
+  Stream other = runtime().device().create_stream();
+  ASSERT_EQ(kernel_.launch({}, other, first.device(), std::uint64_t{1}), Status::ok);
+  runtime().run(pass_on(first, second, heard));
+  EXPECT_TRUE(future.ready());
+  EXPECT_EQ(outcome(third.when(1)), Status::ok);
+}
+
 TEST_F(Bells, a_coroutine_that_is_destroyed_withdraws_itself) {
   Bell bell = notifier_.make();
   {
@@ -96,6 +143,7 @@ TEST_F(Bells, a_bell_that_closes_cancels_its_waits) {
   bell.close();
   EXPECT_EQ(outcome(wait), Status::canceled);
   EXPECT_EQ(bell.ring(1), Status::invalid_argument);
+  EXPECT_EQ(bell.enqueue_ring(stream_, 1), Status::invalid_argument);
   EXPECT_EQ(outcome(bell.when(1)), Status::invalid_argument);
   Operation after = notifier_.make().when(1);
   EXPECT_EQ(outcome(after), Status::canceled) << "closed at the end of the statement";
