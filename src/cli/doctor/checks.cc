@@ -95,6 +95,10 @@ Finding check_cuda(const Facts& facts) {
             ? "install NVIDIA's driver; in a container start it with GPU access (--gpus all)"
             : "see the reason; `nvidia-smi` should list the GPU, and brant needs a driver for CUDA 12 or newer");
   }
+  if (const std::string* const wish = variable(facts, "BRANT_GPU"); wish != nullptr && *wish == "cuda") {
+    return problem("GPUs", fmt::format("BRANT_GPU=cuda asks for one, and there is none ({})", facts.cuda_reason),
+                   "unset BRANT_GPU, or set it to 'emulated' to try programs for GPUs");
+  }
   return ok("GPUs",
             fmt::format("none on this machine; host memory and the emulated device work ({})", facts.cuda_reason));
 }

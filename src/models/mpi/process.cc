@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "base/place.h"
 #include "models/mpi/call_turns.h"
 #include "models/mpi/parting.h"
 #include "models/mpi/rank_life.h"
@@ -121,13 +121,10 @@ WindowMessenger& Process::windows() {
   return *windows_;
 }
 
-/// By the number that the kernel took when it started.
+/// Containers that share no memory are hosts of their own.
 std::uint64_t Process::host_number() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
   std::uint64_t number = 0xcbf29ce484222325u;
-  for (const char c : text) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  for (const char c : own_place().host) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return number;
 }
 

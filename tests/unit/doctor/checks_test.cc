@@ -90,6 +90,16 @@ TEST(Doctor, a_machine_without_a_gpu_is_healthy_too) {
     EXPECT_EQ(finding.level, Level::ok) << finding.name << ": " << finding.what;
 }
 
+TEST(Doctor, a_gpu_that_is_asked_for_and_missing_is_a_problem) {
+  Facts facts = healthy();
+  facts.gpus = facts.nvidia_hardware = 0;
+  facts.cuda_reason = "no driver";
+  facts.environment = {{"BRANT_GPU", "cuda"}};
+  expect(check_cuda(facts), Level::problem, "BRANT_GPU=cuda asks for one, and there is none (no driver)");
+  facts.environment = {{"BRANT_GPU", "emulated"}};
+  expect(check_cuda(facts), Level::ok, "none on this machine");
+}
+
 TEST(Doctor, a_missing_ucx_is_a_problem_with_the_cure_apart) {
   Facts facts = healthy();
   facts.ucx_version.clear();

@@ -93,6 +93,13 @@ TEST_F(ImageTest, a_rank_ends_as_it_asks_to) {
   EXPECT_EQ(outcome.lines["on_exit 6"], 3) << outcome.text;
 }
 
+/// As a program does whose first thread ends.
+TEST_F(ImageTest, a_rank_whose_thread_exits_has_ended) {
+  Outcome outcome = run_images(3, program("image_endings") + " pthread_exit");
+  EXPECT_EQ(outcome.lines["ended 0"], 3) << outcome.text;
+  EXPECT_EQ(outcome.lines["atexit"], 3) << outcome.text;
+}
+
 TEST_F(ImageTest, a_child_that_a_rank_forks_ends_as_a_process) {
   Outcome outcome = run_images(3, program("image_endings") + " fork");
   EXPECT_EQ(outcome.lines["child 9"], 3) << outcome.text;

@@ -114,6 +114,13 @@ void quick_exit(int code) noexcept {
   __builtin_unreachable();
 }
 
+/// Of the thread that all ranks share, the C library's would end them all.
+void pthread_exit(void* value) {
+  if (ImageRank* rank = ending_rank()) rank->exit(0);
+  next<void(void*)>("pthread_exit")(value);
+  __builtin_unreachable();
+}
+
 int __cxa_atexit(void (*function)(void*), void* argument, void* library) noexcept {
   if (ImageRank* rank = rank_of(library)) {
     rank->exit_functions().add({.plain = function, .argument = argument});

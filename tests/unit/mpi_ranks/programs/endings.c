@@ -79,5 +79,6 @@ int main(int argc, char** argv) {
   if (strcmp(way, "exit") == 0) exit(6);
   if (strcmp(way, "_exit") == 0) _exit(6);
   if (strcmp(way, "_Exit") == 0) _Exit(6);
+  if (strcmp(way, "pthread_exit") == 0) pthread_exit(NULL);
   quick_exit(6);
 }
