@@ -55,7 +55,7 @@ def camel(words):
 
 
 def read_constants(path):
-    """Section -> (name, number as it is written)."""
+    """Section -> (name, number as it is written, perhaps the name of its like in the standard's ABI)."""
     sections, section = {}, None
     for line in path.read_text().splitlines():
         if line.startswith("["):
@@ -88,7 +88,11 @@ def constants(sections, handles):
             lines += [f"static_assert((long long)({name}) == {number});" for name, number in known]
         elif section[0].isupper():
             kind = f"MPI_{section}"
-            rows = ", ".join(f"{{static_cast<int>({number}), {handles[name]}}}" for name, number in known)
+            # What stands for another one goes last, and of several the last is the one that brant hands out.
+            rows = ", ".join(
+                f"{{static_cast<int>({words[1]}), {handles[words[-1] if words[2:] else words[0]]}}}"
+                for words in sorted(known, key=len)
+            )
             lines.append(
                 f"template <>\ninline constexpr std::array<Predefined, {len(known)}> kPredefined<{kind}>{{{{{rows}}}}};"
             )
