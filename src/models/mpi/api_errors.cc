@@ -35,8 +35,8 @@ int errhandler_create_bound(const char* function, const BoundErrorHandler& handl
   return call_at_any_time(function, [&] {
     require_place(reinterpret_cast<const void*>(handler.function), "the function");
     require_place(static_cast<const void*>(errhandler), "errhandler");
-    *errhandler = handle_of<MPI_Errhandler>(
-        *std::make_unique<ErrorHandler>(ErrorHandler::Action::call, handler).release());
+    *errhandler =
+        handle_of<MPI_Errhandler>(*std::make_unique<ErrorHandler>(ErrorHandler::Action::call, handler).release());
   });
 }
 

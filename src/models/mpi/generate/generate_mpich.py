@@ -21,7 +21,9 @@ DATA = ["MPI_UNWEIGHTED", "MPI_WEIGHTS_EMPTY", "MPI_T_PVAR_ALL_HANDLES", "MPI_F_
 DATA += ["MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE", "MPIR_Dup_fn"]
 
 # Handles that a call may free, or must leave as they are.
-CHANGED = re.compile(r"(\w+_free|Comm_disconnect|Session_finalize|File_close|Wait|Test|Start|Cancel|I?[Mm]recv|Type_commit)$")
+CHANGED = re.compile(
+    r"(\w+_free|Comm_disconnect|Session_finalize|File_close|Wait|Test|Start|Cancel|I?[Mm]recv|Type_commit)$"
+)
 INTEGER = re.compile(r"(?!Status)\w+_(toint|fromint|c2f|f2c)$")
 IN_PLACE = {"sendbuf", "recvbuf"}
 RANKS = {"source", "dest", "rank", "root", "target_rank", "local_leader", "remote_leader"}
@@ -78,7 +80,13 @@ def constants(sections, handles):
     lines = ["// Made by generate_mpich.py from the numbers of MPICH's ABI.", "#pragma once", ""]
     lines += ["#include <array>", "#include <cstdint>", "", '#include "brant/mpi/mpi.h"', ""]
     lines += ["namespace brant::mpi::mpich {", ""]
-    lines += ["/// A predefined handle in both ABIs.", "struct Predefined {", "  int mpich;", "  std::uint16_t abi;", "};"]
+    lines += [
+        "/// A predefined handle in both ABIs.",
+        "struct Predefined {",
+        "  int mpich;",
+        "  std::uint16_t abi;",
+        "};",
+    ]
     lines += ["/// The numbers of something in both.", "struct Value {", "  int mpich;", "  int abi;", "};", ""]
     lines += ["template <typename Handle>", "inline constexpr std::array<Predefined, 0> kPredefined{};"]
     for section, known in sections.items():

@@ -11,8 +11,8 @@ namespace brant::mpi::mpich {
 /// of it, and is used again afterwards. As calls of MPI, those of a table must not overlap (MPI_THREAD_SERIALIZED).
 class HandleTable {
  public:
-  /// `kind`: MPICH's number of the class, in bits 26 to 29 of its handles. `counted`: an object may be handed out several
-  /// times, has the same number each time, and keeps it until all these handles are gone.
+  /// `kind`: MPICH's number of the class, in bits 26 to 29 of its handles. `counted`: an object may be handed out
+  /// several times, has the same number each time, and keeps it until all these handles are gone.
   constexpr HandleTable(unsigned kind, bool counted) noexcept : head_(kMade | kind), counted_(counted) {}
 
   /// Null: no object has this handle.

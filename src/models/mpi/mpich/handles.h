@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "mpi_generated/mpich_constants.h"
 #include "models/mpi/mpich/handle_table.h"
+#include "mpi_generated/mpich_constants.h"
 
 /// Handles of MPICH's ABI and of the standard's. MPICH's are ints, but those of files, which point to objects in both.
 namespace brant::mpi::mpich {
@@ -102,8 +102,8 @@ inline constexpr std::uintptr_t kNumberMax = 4095;
 
 }  // namespace detail
 
-/// The handle of the standard's ABI. What is no handle becomes a null pointer, which is none there either: the call says
-/// so in its own words.
+/// The handle of the standard's ABI. What is no handle becomes a null pointer, which is none there either: the call
+/// says so in its own words.
 template <typename Handle>
 [[nodiscard]] Handle to_abi(Foreign<Handle> foreign) noexcept {
   if constexpr (std::is_same_v<Handle, MPI_File>) {

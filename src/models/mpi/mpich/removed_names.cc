@@ -57,14 +57,14 @@ int type_hindexed(int count, int blocklengths[], MPI_Aint displacements[], int o
 }
 int type_hvector(int count, int blocklength, MPI_Aint stride, int oldtype, int* newtype) {
   const api::SmallForm form;
-  return code_to_mpich(api::type_create_hvector(count, blocklength, stride, to_abi<MPI_Datatype>(oldtype),
-                                                Made<MPI_Datatype>(newtype)));
+  return code_to_mpich(
+      api::type_create_hvector(count, blocklength, stride, to_abi<MPI_Datatype>(oldtype), Made<MPI_Datatype>(newtype)));
 }
 int type_struct(int count, int blocklengths[], MPI_Aint displacements[], int types[], int* newtype) {
   const api::SmallForm form;
   const api::Widened<int, MPI_Count> lengths(blocklengths, count);
-  return code_to_mpich(api::type_create_struct(count, lengths.data(), displacements, Handles<MPI_Datatype>(types, count),
-                                               Made<MPI_Datatype>(newtype)));
+  return code_to_mpich(api::type_create_struct(count, lengths.data(), displacements,
+                                               Handles<MPI_Datatype>(types, count), Made<MPI_Datatype>(newtype)));
 }
 
 }  // namespace brant::mpi::mpich::own

@@ -41,8 +41,7 @@ int type_get_contents_c(int datatype, MPI_Count max_integers, MPI_Count max_addr
   MPI_Count large_count = 0;
   MPI_Count type_count = 0;
   int combiner = MPI_COMBINER_NAMED;
-  int outcome =
-      api::type_get_envelope_c(type, &integer_count, &address_count, &large_count, &type_count, &combiner);
+  int outcome = api::type_get_envelope_c(type, &integer_count, &address_count, &large_count, &type_count, &combiner);
   if (outcome != MPI_SUCCESS) return code_to_mpich(outcome);
   Room<MPI_Datatype> types(std::min(type_count, std::max<MPI_Count>(max_datatypes, 0)));
   outcome = api::type_get_contents_c(type, max_integers, max_addresses, max_large_counts, max_datatypes, integers,

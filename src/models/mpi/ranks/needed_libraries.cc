@@ -23,8 +23,8 @@ constexpr std::array kSystemFolders = {"/lib/",         "/lib32/",           "/l
                                        "/usr/lib/",     "/usr/lib64/",       "/usr/local/lib/",
                                        "/usr/libexec/", "/usr/local/lib64/", "/usr/local/cuda"};
 // Whose state is the process's own, wherever they were installed: MPI, UCX, CUDA and what compilers bring along.
-constexpr std::array kSharedLibraries = {"libmpi_abi.so", "libmpi.so.12", "libbrant.so", "libuc",        "libcu",
-                                         "libnv",         "libnccl",      "libstdc++.",  "libgcc_s.",    "libgfortran.",
+constexpr std::array kSharedLibraries = {"libmpi_abi.so", "libmpi.so.12", "libbrant.so", "libuc",     "libcu",
+                                         "libnv",         "libnccl",      "libstdc++.",  "libgcc_s.", "libgfortran.",
                                          "libquadmath.",  "libgomp.",     "libomp.",     "libiomp5."};
 // brant's own, which this executable finds beside itself before those that the program was linked with. They export the
 // same names for different ABIs: only the one that is needed may be there.
