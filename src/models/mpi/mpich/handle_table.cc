@@ -22,30 +22,20 @@ int HandleTable::add_new(void* object) {
   const std::uint32_t index = take_slot();
   slot(index) = {object, 1, kNone};
   if (counted_) numbers_->emplace(object, index);
-  return static_cast<int>((head_ << kIndexBits) + index);
+  return handle_of(index);
 }
 
-int HandleTable::add(void* object) noexcept {
+int HandleTable::add_slowly(void* object) noexcept {
   try {
     if (!counted_) return add_new(object);
     if (numbers_ == nullptr) numbers_ = new std::unordered_map<void*, std::uint32_t>;
     const auto known = numbers_->find(object);
     if (known == numbers_->end()) return add_new(object);
     ++slot(known->second).users;
-    return static_cast<int>((head_ << kIndexBits) + known->second);
+    return handle_of(known->second);
   } catch (const std::bad_alloc&) {
     api::end_without_memory();
   }
-}
-
-void HandleTable::remove(int handle) noexcept {
-  if (find(handle) == nullptr) return;
-  const std::uint32_t index = index_of(handle);
-  Slot& slot = this->slot(index);
-  if (--slot.users != 0) return;
-  if (counted_) numbers_->erase(slot.object);
-  slot = {nullptr, 0, free_};
-  free_ = index;
 }
 
 }  // namespace brant::mpi::mpich

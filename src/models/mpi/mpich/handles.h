@@ -109,9 +109,9 @@ template <typename Handle>
   if constexpr (std::is_same_v<Handle, MPI_File>) {
     return foreign == nullptr ? MPI_FILE_NULL : foreign;
   } else {
+    if (HandleTable::is_made(foreign)) return static_cast<Handle>(g_objects<Handle>.find(foreign));
     const Predefined& known = detail::kByPlace<Handle>[detail::place_of(foreign)];
-    if (known.mpich == foreign && known.abi != 0) return reinterpret_cast<Handle>(std::uintptr_t{known.abi});
-    return static_cast<Handle>(g_objects<Handle>.find(foreign));
+    return reinterpret_cast<Handle>(std::uintptr_t{known.mpich == foreign ? known.abi : std::uint16_t{0}});
   }
 }
 
