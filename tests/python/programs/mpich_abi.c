@@ -85,9 +85,13 @@ static void check_messages(void) {
   free(room);
 }
 
-/* Many requests at a time, and their numbers again: tables of handles grow and do not leak. */
+/* Many requests at a time, and their numbers again: tables of handles grow and do not leak. MPICH's own are others. */
 static void check_many_requests(void) {
   enum { kMany = 6000 };
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Get_library_version(version, &length);
+  const int has_tables = strncmp(version, "brant", 5) == 0;
   static MPI_Request requests[2 * kMany];
   static int out[kMany], in[kMany];
   int highest = 0;
@@ -100,7 +104,7 @@ static void check_many_requests(void) {
     for (int i = 0; i < 2 * kMany; ++i) {
       const int number = requests[i] & 0x3ffffff;
       if (round == 0 && requests[i] != MPI_REQUEST_NULL && number > highest) highest = number;
-      if (round > 0 && requests[i] != MPI_REQUEST_NULL) check(number <= highest, "numbers of requests are used again");
+      if (has_tables && round > 0 && requests[i] != MPI_REQUEST_NULL) check(number <= highest, "numbers of requests are used again");
     }
     MPI_Waitall(2 * kMany, requests, MPI_STATUSES_IGNORE);
     check(in[kMany - 1] == kMany - 1 + round && in[0] == round, "many requests at a time");
