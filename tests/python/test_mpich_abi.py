@@ -123,6 +123,13 @@ def test_their_own_library_agrees_with_the_program(tmp_path):
     assert done.returncode == 0 and done.stdout.count(": ok") == 2, done.stdout + done.stderr
 
 
+def test_the_mpiexec_of_mpich_starts_a_program_on_brant(tmp_path):
+    program = compiled(PROGRAM, tmp_path / "program")
+    env = plain_environment() | {"LD_LIBRARY_PATH": str(OURS.parent)}
+    command = [WHEEL / "bin" / "mpiexec", "-n", "3", program, tmp_path / "file"]
+    expect_all_ok(subprocess.run(command, env=env, capture_output=True, text=True, timeout=120), 3)
+
+
 def test_a_program_of_mpich_has_virtual_ranks(tmp_path):
     if not (BRANT.parent / "brant-ranks").exists():
         pytest.skip("brant-ranks is not built: run 'make build' where Boost.Context is")

@@ -159,6 +159,19 @@ TEST_P(BootDeathTest, a_fence_cannot_succeed_without_a_process_that_ended_well) 
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
+/// PMI-1 tells nobody of a death: the launcher ends them all.
+TEST(BootOfMpich, a_killed_process_ends_the_job_and_one_that_left_fails_the_fence) {
+  if (::access(mpiexec().c_str(), X_OK) != 0) GTEST_SKIP() << "no MPICH in .venv: make setup installs its wheel";
+  const auto run = [](const char* scenario) {
+    return shell(fmt::format("timeout -k 5 15 {} -n 3 {} {}", mpiexec(), beside_this_test("boot_probe"), scenario));
+  };
+  const Outcome killed = run("killed");
+  EXPECT_EQ(killed.exit_code, 9) << killed.output;
+  EXPECT_EQ(killed.output.find("last error"), std::string::npos) << killed.output;
+  const Outcome left = run("leaves");
+  EXPECT_EQ(left.exit_code, 0) << left.output;
+}
+
 TEST(BootSelection, pmix_without_the_library_says_where_it_looked_and_what_to_install) {
   const Outcome outcome = shell(fmt::format(
       "PMIX_NAMESPACE=job PMIX_RANK=0 PMIX_SERVER_URI2=none BRANT_PMIX_LIBRARY=/nowhere/libpmix.so.2 {} name",

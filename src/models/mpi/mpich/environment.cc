@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
+#include <string_view>
 
 #include "brant/mpi/runtime.h"
 #include "models/mpi/mpich/arguments.h"
@@ -23,6 +23,15 @@ namespace own {
 /// As MPICH answers where the ABI is its own.
 int abi_get_version(int* abi_major, int* abi_minor) {
   *abi_major = *abi_minor = -1;
+  return MPI_SUCCESS;
+}
+
+int get_library_version(char* version, int* resultlen) {
+  constexpr std::string_view kText = "brant, MPI 5.0 by the ABI of MPICH";
+  static_assert(kText.size() < MPI_MAX_LIBRARY_VERSION_STRING);
+  std::memcpy(version, kText.data(), kText.size());
+  version[kText.size()] = '\0';
+  *resultlen = static_cast<int>(kText.size());
   return MPI_SUCCESS;
 }
 

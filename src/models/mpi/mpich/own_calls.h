@@ -39,6 +39,7 @@ int type_get_contents_c(int datatype, MPI_Count max_integers, MPI_Count max_addr
 
 // environment.cc
 int abi_get_version(int* abi_major, int* abi_minor);
+int get_library_version(char* version, int* resultlen);
 int get_processor_name(char* name, int* resultlen);
 int t_event_get_info(int event_index, char* name, int* name_len, int* verbosity, int datatypes[],
                      MPI_Aint displacements[], int* num_elements, MPI_T_enum* enumtype, int* info, char* desc,
