@@ -11,8 +11,8 @@
 #include "brant/base/status.h"
 
 /// Bootstrap: who am I, and one exchange of records with the others. Adapters: boot/launcher (`brant run`), boot/pmix
-/// (dlopen), boot/pmi (MPICH's mpiexec), boot/tcp_store (torchrun), boot/single. All calls are made by one thread, before and after the real
-/// communication.
+/// (dlopen), boot/pmi (MPICH's mpiexec), boot/tcp_store (torchrun), boot/single. All calls are made by one thread,
+/// before and after the real communication.
 namespace brant::port {
 
 struct JobInfo {

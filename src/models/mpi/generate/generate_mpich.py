@@ -13,7 +13,8 @@ from generate import LARGE, LENGTHS, SMALL, forms_of, read_functions
 
 # Written by hand in src/models/mpi/mpich, as brant::mpi::mpich::own::name.
 OWN = {"Attr_get", "Comm_get_attr", "Comm_create_errhandler", "Comm_create_keyval", "File_create_errhandler"}
-OWN |= {"Abi_get_version", "Get_library_version", "Get_processor_name", "Grequest_start", "Keyval_create", "Op_create", "Op_create_c"}
+OWN |= {"Abi_get_version", "Get_library_version", "Get_processor_name"}
+OWN |= {"Grequest_start", "Keyval_create", "Op_create", "Op_create_c"}
 OWN |= {"Register_datarep", "Register_datarep_c", "Session_create_errhandler", "Type_create_keyval"}
 OWN |= {"T_event_get_info", "Type_get_contents", "Type_get_contents_c", "Win_create_errhandler", "Win_create_keyval"}
 OWN |= {"Win_get_attr"}
