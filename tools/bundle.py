@@ -6,6 +6,7 @@
     build/dist/brant-VERSION-linux-x86_64/
         bin/                      programs (with --with-tests also the test programs and run_tests), mpicc, brant-ranks
         include/, lib/            brant's headers and libraries, for programs of MPI
+        lib/mpich/                libmpi.so.12, for programs that were compiled for MPICH
         lib/libucx/               UCX: libraries and modules, one copy each, and its own programs
         lib/libucx_cu13.libs/     what UCX's CUDA modules need, where their run path looks for it
 

@@ -3,11 +3,15 @@
 
     tools/mpi4py_tests.py                  all of them, on 1, 2 and 4 processes
     tools/mpi4py_tests.py -n 2 test_rma    some modules on 2 processes
+    tools/mpi4py_tests.py --wheel          the wheel of the package index instead, on brant's library of MPICH's ABI
 
 mpi4py comes as source from the package index and is compiled by `build/bin/mpicc` into .mpi4py, half a minute; a stamp
 of the inputs makes a second run take no time. Since it is built for the standard ABI, it stays as brant changes.
 
-Tests that cannot pass are named in tests/mpi4py/excluded.txt, each with its reason. A test fails this program if it is
+The wheel is that of .venv, compiled for MPICH and its libmpi.so.12; its tests are those of the source.
+
+Tests that cannot pass are named in tests/mpi4py/excluded.txt, and those of the wheel alone in excluded_wheel.txt beside
+it, each with its reason. A test fails this program if it is
 not named there and fails, and a name fails it that no failing test has: the list must not grow old.
 """
 
@@ -28,6 +32,7 @@ import setup
 MPI4PY = setup.ROOT / ".mpi4py"
 REQUIREMENTS = setup.ROOT / "requirements-mpi4py.txt"
 EXCLUDED = setup.ROOT / "tests" / "mpi4py" / "excluded.txt"
+EXCLUDED_OF_WHEEL = EXCLUDED.with_name("excluded_wheel.txt")
 PROGRAMS = setup.ROOT / "build" / "bin"
 LIBRARIES = setup.ROOT / "build" / "release" / "lib"
 SECONDS_MAX = 600  # for one run: nothing of it takes so long
@@ -85,23 +90,28 @@ def make(flags: list[str]) -> None:
     fresh.rename(MPI4PY)
 
 
-def read_excluded() -> dict[str, str]:
+def read_excluded(path: pathlib.Path) -> dict[str, str]:
     """Pattern of a test -> why it cannot pass."""
     excluded = {}
-    for number, line in enumerate(EXCLUDED.read_text().splitlines(), 1):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         pattern, _, reason = line.partition(" ")
         if not reason.strip():
-            raise SystemExit(f"{EXCLUDED}:{number}: {pattern} has no reason")
+            raise SystemExit(f"{path}:{number}: {pattern} has no reason")
         excluded[pattern] = reason.strip()
     return excluded
 
 
-def run(processes: int, modules: list[str]) -> str:
+def run(processes: int, modules: list[str], wheel: bool) -> str:
     """What the tests print on so many processes, as far as they come."""
-    env = dict(os.environ, PYTHONPATH=str(MPI4PY / "lib"), LD_LIBRARY_PATH=str(LIBRARIES))
-    command = [str(PROGRAMS / "brant"), "run", "-n", str(processes), "--", sys.executable, "main.py", "-v"]
+    if wheel:
+        python = str(setup.VENV / "bin" / "python")
+        env = dict(os.environ, MPI4PY_LIBMPI=str(LIBRARIES / "mpich" / "libmpi.so.12"))
+    else:
+        python = sys.executable
+        env = dict(os.environ, PYTHONPATH=str(MPI4PY / "lib"), LD_LIBRARY_PATH=str(LIBRARIES))
+    command = [str(PROGRAMS / "brant"), "run", "-n", str(processes), "--", python, "main.py", "-v"]
     for module in modules:
         command += ["-i", rf"^{module}\.py$"]
     try:
@@ -122,9 +132,9 @@ def run(processes: int, modules: list[str]) -> str:
     return done.stdout
 
 
-def check(processes: int, modules: list[str], excluded: dict[str, str], used: set[str]) -> bool:
+def check(processes: int, modules: list[str], wheel: bool, excluded: dict[str, str], used: set[str]) -> bool:
     """Runs them once; prints what is wrong. `used` gets the patterns that were needed."""
-    printed = run(processes, modules)
+    printed = run(processes, modules, wheel)
     counts: collections.Counter[str] = collections.Counter()
     wrong = []
     ended = 0
@@ -143,7 +153,8 @@ def check(processes: int, modules: list[str], excluded: dict[str, str], used: se
             counts["excluded"] += rank in (None, "0")
         else:
             wrong.append(f"{name} on rank {rank or 0}: {result or 'did not end'}")
-    print(f"mpi4py on {processes} processes: " + ", ".join(f"{counts[k]} {k}" for k in sorted(counts)), flush=True)
+    tested = "the wheel of mpi4py" if wheel else "mpi4py"
+    print(f"{tested} on {processes} processes: " + ", ".join(f"{counts[k]} {k}" for k in sorted(counts)), flush=True)
     if ended != processes:
         print("\n".join(printed.splitlines()[-40:]))
         print(f"{processes - ended} of {processes} processes did not come to the end of their tests")
@@ -155,6 +166,7 @@ def check(processes: int, modules: list[str], excluded: dict[str, str], used: se
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-n", dest="processes", type=int, action="append", help="on so many (default: 1, 2 and 4)")
+    parser.add_argument("--wheel", action="store_true", help="the wheel in .venv, on brant's libmpi.so.12")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="modules of its tests (default: all)")
     options = parser.parse_args()
     flags = header_flags()
@@ -170,16 +182,16 @@ def main() -> int:
     unknown = [name for name in options.modules if name not in known]
     if unknown:
         parser.error(f"mpi4py has no tests {', '.join(unknown)}")
-    excluded = read_excluded()
+    excluded = read_excluded(EXCLUDED) | (read_excluded(EXCLUDED_OF_WHEEL) if options.wheel else {})
     whole = [p.removesuffix(".*") for p in excluded if p.removesuffix(".*") in known]  # modules that do not run at all
     modules = options.modules or [name for name in known if name not in whole]
     used: set[str] = set()
     good = True
     for processes in options.processes or [1, 2, 4]:
-        good = check(processes, modules, excluded, used) and good
+        good = check(processes, modules, options.wheel, excluded, used) and good
     if not options.modules and not options.processes:
         for pattern in [p for p in excluded if p not in used and p.removesuffix(".*") not in whole]:
-            print(f"{EXCLUDED.name} names {pattern}, and no test failed by it: take it out")
+            print(f"the lists of excluded tests name {pattern}, and no test failed by it: take it out")
             good = False
     return 0 if good else 1
 

@@ -11,8 +11,8 @@
 #include "brant/base/status.h"
 
 /// Bootstrap: who am I, and one exchange of records with the others. Adapters: boot/launcher (`brant run`), boot/pmix
-/// (dlopen), boot/tcp_store (torchrun), boot/single. All calls are made by one thread, before and after the real
-/// communication.
+/// (dlopen), boot/pmi (MPICH's mpiexec), boot/tcp_store (torchrun), boot/single. All calls are made by one thread,
+/// before and after the real communication.
 namespace brant::port {
 
 struct JobInfo {
@@ -21,7 +21,7 @@ struct JobInfo {
   int local_rank = 0;  ///< Among the processes of this host.
   int local_size = 1;
   std::string job_id;    ///< The same in all processes of the job, different between jobs on one host.
-  std::string launcher;  ///< "brant run", "pmix", "torchrun", "single".
+  std::string launcher;  ///< "brant run", "pmix", "pmi", "torchrun", "single".
 };
 
 class Boot {

@@ -239,6 +239,7 @@ Finding check_launcher(const Facts& facts) {
   switch (facts.starter.starter) {
     case port::Starter::brant_run: return ok("launcher", fmt::format("brant run ({})", evidence));
     case port::Starter::pmix: return ok("launcher", fmt::format("a PMIx server ({})", evidence));
+    case port::Starter::pmi: return ok("launcher", fmt::format("a launcher that speaks PMI-1 ({})", evidence));
     case port::Starter::torchrun: return ok("launcher", fmt::format("torchrun ({})", evidence));
     case port::Starter::nobody:
       return ok("launcher", fmt::format("nobody: a job of one process ({})",

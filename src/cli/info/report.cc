@@ -141,6 +141,7 @@ std::string detect_launcher() {
   switch (port::detect_starter().starter) {
     case port::Starter::brant_run: return "brant run";
     case port::Starter::pmix: return "PMIx";
+    case port::Starter::pmi: return "PMI-1";
     case port::Starter::torchrun: return "torchrun";
     case port::Starter::nobody: return "nobody (a job of one process)";
     case port::Starter::not_spoken: break;

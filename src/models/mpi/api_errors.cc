@@ -13,15 +13,13 @@ namespace {
 UserErrors& user_errors() noexcept { return rank_life().errors; }
 
 /// Handlers of all classes of handles have one form, but for the type of the handle that they get.
+void call_handler(ProgramFunction function, void* handle, int* code) {
+  reinterpret_cast<void (*)(void*, int*, ...)>(function)(handle, code);
+}
+
 template <typename Function>
 int create_handler(const char* function, Function* handler, MPI_Errhandler* errhandler) noexcept {
-  return call_at_any_time(function, [&] {
-    require_place(reinterpret_cast<const void*>(handler), "the function");
-    require_place(static_cast<const void*>(errhandler), "errhandler");
-    *errhandler = handle_of<MPI_Errhandler>(
-        *std::make_unique<ErrorHandler>(ErrorHandler::Action::call, reinterpret_cast<ErrorHandler::Function>(handler))
-             .release());
-  });
+  return errhandler_create_bound(function, {call_handler, reinterpret_cast<ProgramFunction>(handler)}, errhandler);
 }
 
 void remove_unused(int code) {
@@ -31,6 +29,16 @@ void remove_unused(int code) {
 }
 
 }  // namespace
+
+int errhandler_create_bound(const char* function, const BoundErrorHandler& handler,
+                            MPI_Errhandler* errhandler) noexcept {
+  return call_at_any_time(function, [&] {
+    require_place(reinterpret_cast<const void*>(handler.function), "the function");
+    require_place(static_cast<const void*>(errhandler), "errhandler");
+    *errhandler =
+        handle_of<MPI_Errhandler>(*std::make_unique<ErrorHandler>(ErrorHandler::Action::call, handler).release());
+  });
+}
 
 int comm_create_errhandler(MPI_Comm_errhandler_function* comm_errhandler_fn, MPI_Errhandler* errhandler) noexcept {
   return create_handler("MPI_Comm_create_errhandler", comm_errhandler_fn, errhandler);

@@ -24,6 +24,14 @@ int op_create_c(MPI_User_function_c* user_fn, int commute, MPI_Op* op) noexcept 
   });
 }
 
+int op_create_bound(const BoundOperation& operation, int commute, MPI_Op* op) noexcept {
+  return call("MPI_Op_create", [&] {
+    require_place(reinterpret_cast<const void*>(operation.function), "user_fn");
+    require_place(static_cast<const void*>(op), "op");
+    *op = std::make_unique<Op>(operation, commute != 0).release()->handle();
+  });
+}
+
 int op_free(MPI_Op* op) noexcept {
   return call("MPI_Op_free", [&] {
     require_place(static_cast<const void*>(op), "op");

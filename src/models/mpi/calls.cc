@@ -63,7 +63,9 @@ int hand_over_to(const ErrorHandler& handler, const Where& where, Handle handle,
   int code = error.error_class();
   switch (handler.action) {
     case ErrorHandler::Action::give_back: return code;
-    case ErrorHandler::Action::call: handler.function(static_cast<void*>(&handle), &code); return code;
+    case ErrorHandler::Action::call:
+      handler.bound.call(handler.bound.function, static_cast<void*>(&handle), &code);
+      return code;
     default: end_with(function, where, error, kNoHandlerSet);
   }
 }

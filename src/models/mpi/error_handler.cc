@@ -4,9 +4,9 @@ namespace brant::mpi {
 
 namespace {
 
-ErrorHandler g_fatal{ErrorHandler::Action::fatal, nullptr};
-ErrorHandler g_abort{ErrorHandler::Action::abort, nullptr};
-ErrorHandler g_give_back{ErrorHandler::Action::give_back, nullptr};
+ErrorHandler g_fatal{ErrorHandler::Action::fatal, {}};
+ErrorHandler g_abort{ErrorHandler::Action::abort, {}};
+ErrorHandler g_give_back{ErrorHandler::Action::give_back, {}};
 
 }  // namespace
 

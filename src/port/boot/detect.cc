@@ -71,9 +71,13 @@ std::optional<Mark> pmix(const Environment& environment) {
 }
 
 std::optional<Mark> pmi(const Environment& environment) {
-  if (value(environment, "PMI_FD").empty() && value(environment, "PMI_PORT").empty()) return std::nullopt;
-  return not_spoken(environment, "a PMI-1 launcher (MPICH's mpiexec, srun --mpi=pmi2, flux run)", "PMI_SIZE",
-                    shown(environment, {"PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE"}));
+  std::string evidence = shown(environment, {"PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE"});
+  if (!value(environment, "PMI_FD").empty()) {
+    if (says_one(environment, "PMI_SIZE")) return Mark{Starter::nobody, evidence + ": one process"};
+    return Mark{Starter::pmi, std::move(evidence)};
+  }
+  if (value(environment, "PMI_PORT").empty()) return std::nullopt;
+  return not_spoken(environment, "MPICH's mpiexec with -pmi-port", "PMI_SIZE", std::move(evidence));
 }
 
 std::optional<Mark> torchrun(const Environment& environment) {

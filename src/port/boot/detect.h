@@ -17,6 +17,7 @@ enum class Starter {
   nobody,      ///< A job of one process.
   brant_run,   ///< `brant run`, or a descendant of a rank of it.
   pmix,        ///< A PMIx server: mpirun, prterun, srun --mpi=pmix.
+  pmi,         ///< A launcher that speaks PMI-1 over a socket: MPICH's mpiexec, srun --mpi=pmi2, flux run.
   torchrun,    ///< An agent of torchrun that keeps a store for its processes.
   not_spoken,  ///< A launcher of several processes whose protocol brant does not speak.
 };

@@ -1,6 +1,6 @@
 // Every bootstrap adapter keeps the same promises. Each test starts a job of boot_probe processes, which check them
 // from the inside, the way users start jobs: alone, with `brant run`, with a stand-in for torchrun, and with the mpirun
-// of Open MPI 4 and 5.
+// of Open MPI 4 and 5, and with MPICH's mpiexec.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ Outcome shell(const std::string& command) {
   return outcome;
 }
 
-enum class Way { single, launcher, torchrun, open_mpi_4, open_mpi_5 };
+enum class Way { single, launcher, torchrun, open_mpi_4, open_mpi_5, mpich };
 
 struct Launch {
   Way way = Way::single;
@@ -51,6 +51,7 @@ const char* way_name(Way way) {
     case Way::torchrun: return "torchrun";
     case Way::open_mpi_4: return "open_mpi_4";
     case Way::open_mpi_5: return "open_mpi_5";
+    case Way::mpich: return "pmi";
   }
   return "unknown";
 }
@@ -66,9 +67,14 @@ std::string mpirun(Way way) {
   return fmt::format("{}/bin/mpirun-{}", BRANT_TEST_LAUNCHERS, way == Way::open_mpi_4 ? 4 : 5);
 }
 
+/// That of the wheel, which is installed beside the Python of the build.
+std::string mpiexec() { return BRANT_TEST_MPIEXEC; }
+
 class BootTest : public testing::TestWithParam<Launch> {
  protected:
   void SetUp() override {
+    if (GetParam().way == Way::mpich && ::access(mpiexec().c_str(), X_OK) != 0)
+      GTEST_SKIP() << "no MPICH in .venv: make setup installs its wheel";
     if (!by_mpirun(GetParam().way)) return;
     if (::access(mpirun(GetParam().way).c_str(), X_OK) != 0)
       GTEST_SKIP() << "no " << way_name(GetParam().way) << " in .launchers: make setup unpacks it where there is apt";
@@ -86,6 +92,7 @@ class BootTest : public testing::TestWithParam<Launch> {
             fmt::format("{} {} run -n {} {} -- {}", prefix, beside_this_test("brant"), ranks, launcher_options, probe));
       case Way::torchrun:
         return shell(fmt::format("{} python3 {}/torchrun.py -n {} {}", prefix, BRANT_TEST_SUPPORT, ranks, probe));
+      case Way::mpich: return shell(fmt::format("{} {} -n {} {}", prefix, mpiexec(), ranks, probe));
       case Way::open_mpi_4:
       case Way::open_mpi_5: break;
     }
@@ -152,6 +159,19 @@ TEST_P(BootDeathTest, a_fence_cannot_succeed_without_a_process_that_ended_well) 
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
+/// PMI-1 tells nobody of a death: the launcher ends them all.
+TEST(BootOfMpich, a_killed_process_ends_the_job_and_one_that_left_fails_the_fence) {
+  if (::access(mpiexec().c_str(), X_OK) != 0) GTEST_SKIP() << "no MPICH in .venv: make setup installs its wheel";
+  const auto run = [](const char* scenario) {
+    return shell(fmt::format("timeout -k 5 15 {} -n 3 {} {}", mpiexec(), beside_this_test("boot_probe"), scenario));
+  };
+  const Outcome killed = run("killed");
+  EXPECT_EQ(killed.exit_code, 9) << killed.output;
+  EXPECT_EQ(killed.output.find("last error"), std::string::npos) << killed.output;
+  const Outcome left = run("leaves");
+  EXPECT_EQ(left.exit_code, 0) << left.output;
+}
+
 TEST(BootSelection, pmix_without_the_library_says_where_it_looked_and_what_to_install) {
   const Outcome outcome = shell(fmt::format(
       "PMIX_NAMESPACE=job PMIX_RANK=0 PMIX_SERVER_URI2=none BRANT_PMIX_LIBRARY=/nowhere/libpmix.so.2 {} name",
@@ -193,8 +213,8 @@ void expect_refusal(const std::string& environment, const std::string& words) {
 
 TEST(BootSelection, launchers_that_are_not_spoken_are_named_and_never_taken_for_jobs_of_one) {
   expect_refusal("SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "srun --mpi=pmix");
-  expect_refusal("PMI_FD=5", "PMI-1");
-  expect_refusal("PMI_PORT=host:5", "PMI-1");
+  expect_refusal("PMI_FD=333 PMI_RANK=0 PMI_SIZE=2", "PMI-1: PMI_FD=333 is no open socket");
+  expect_refusal("PMI_PORT=host:5", "-pmi-port");
   expect_refusal("RANK=1 WORLD_SIZE=2", "torchrun");
   expect_refusal("OMPI_COMM_WORLD_SIZE=2", "Open MPI");
   const Outcome forced =
@@ -229,7 +249,8 @@ TEST(BootSelection, variables_that_contradict_the_launcher_are_refused) {
 INSTANTIATE_TEST_SUITE_P(Launchers, BootTest,
                          testing::Values(Launch{Way::single, 1}, Launch{Way::launcher, 1}, Launch{Way::launcher, 2},
                                          Launch{Way::launcher, 5}, Launch{Way::torchrun, 2}, Launch{Way::torchrun, 3},
-                                         Launch{Way::open_mpi_4, 3}, Launch{Way::open_mpi_5, 3}),
+                                         Launch{Way::open_mpi_4, 3}, Launch{Way::open_mpi_5, 3}, Launch{Way::mpich, 2},
+                                         Launch{Way::mpich, 5}),
                          launch_name);
 INSTANTIATE_TEST_SUITE_P(Launchers, BootDeathTest,
                          testing::Values(Launch{Way::launcher, 2}, Launch{Way::launcher, 4}, Launch{Way::torchrun, 3},

@@ -46,6 +46,7 @@ const char* name_of(Starter starter) {
     case Starter::nobody: return "nobody";
     case Starter::brant_run: return "brant_run";
     case Starter::pmix: return "pmix";
+    case Starter::pmi: return "pmi";
     case Starter::torchrun: return "torchrun";
     case Starter::not_spoken: return "not_spoken";
   }
@@ -93,7 +94,7 @@ TEST(DetectStarter, a_descendant_of_a_rank_may_be_started_by_another_launcher) {
 TEST(DetectStarter, a_size_that_is_no_number_is_not_taken_for_one) {
   for (const char* size : {"", "x", "1x", "0", "-1", "99999999999999999999"}) {
     const Detection detection = detect_starter({{"PMI_FD", "9"}, {"PMI_SIZE", size}}, false);
-    EXPECT_EQ(detection.starter, Starter::not_spoken) << size;
+    EXPECT_EQ(detection.starter, Starter::pmi) << size;
   }
 }
 

@@ -77,6 +77,8 @@ TEST(Doctor, who_started_the_process_is_told_with_the_evidence) {
       false);
   expect(check_launcher(facts), Level::ok, "PMIX_RANK=1, PMIX_SERVER_URI4=uri; RANK=0, WORLD_SIZE=2");
   facts.starter = port::detect_starter({{"PMI_FD", "9"}, {"PMI_SIZE", "2"}}, false);
+  expect(check_launcher(facts), Level::ok, "PMI-1 (PMI_FD=9, PMI_SIZE=2)");
+  facts.starter = port::detect_starter({{"PMI_PORT", "host:9"}}, false);
   expect(check_launcher(facts), Level::warning, "MPICH");
 }
 

@@ -253,7 +253,8 @@ std::uint64_t read_function(const ExecutableFile& file, std::int64_t tag) {
 
 void refuse_other_mpi(const ExecutableFile& file) {
   for (const std::string& library : file.needed) {
-    if (library.starts_with("libmpi.so") || library.starts_with("libmpich.so")) {
+    const bool is_other_mpi = library.starts_with("libmpi.so") && library != "libmpi.so.12";  // which brant has too
+    if (is_other_mpi || library.starts_with("libmpich.so")) {
       refuse(Status::not_supported, file.path, fmt::format("is linked with another MPI, {}", library),
              "Compile it with brant's mpicc or mpicxx");
     }

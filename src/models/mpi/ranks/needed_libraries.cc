@@ -23,9 +23,12 @@ constexpr std::array kSystemFolders = {"/lib/",         "/lib32/",           "/l
                                        "/usr/lib/",     "/usr/lib64/",       "/usr/local/lib/",
                                        "/usr/libexec/", "/usr/local/lib64/", "/usr/local/cuda"};
 // Whose state is the process's own, wherever they were installed: MPI, UCX, CUDA and what compilers bring along.
-constexpr std::array kSharedLibraries = {"libmpi_abi.so", "libbrant.so", "libuc",     "libcu",        "libnv",
-                                         "libnccl",       "libstdc++.",  "libgcc_s.", "libgfortran.", "libquadmath.",
-                                         "libgomp.",      "libomp.",     "libiomp5."};
+constexpr std::array kSharedLibraries = {"libmpi_abi.so", "libmpi.so.12", "libbrant.so", "libuc",     "libcu",
+                                         "libnv",         "libnccl",      "libstdc++.",  "libgcc_s.", "libgfortran.",
+                                         "libquadmath.",  "libgomp.",     "libomp.",     "libiomp5."};
+// brant's own, which this executable finds beside itself before those that the program was linked with. They export the
+// same names for different ABIs: only the one that is needed may be there.
+constexpr std::array kOwnLibraries = {"libmpi_abi.so.1", "libmpi.so.12"};
 
 std::string real_path(const std::string& path) {
   std::array<char, PATH_MAX> real = {};
@@ -87,6 +90,10 @@ void load_needed_libraries(const ExecutableFile& file, bool share) {
   for (const std::string& library : file.needed) {
     // One that is loaded already has its name, and is taken before a file of the same name.
     if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) != nullptr) continue;
+    if (std::ranges::find(kOwnLibraries, library) != kOwnLibraries.end() &&
+        ::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) {
+      continue;
+    }
     if (::dlopen(found_by_program(file, library).c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
       throw Error(Status::not_found,
                   fmt::format("'{}' needs a library that cannot be loaded: {}. Add its folder to LD_LIBRARY_PATH.",

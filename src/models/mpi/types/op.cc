@@ -65,11 +65,16 @@ void Op::call(const void* in, void* inout, Count count, Count extent, MPI_Dataty
   auto* from = static_cast<std::byte*>(const_cast<void*>(in));
   auto* to = static_cast<std::byte*>(inout);
   if (large_ != nullptr) return large_(from, to, &count, &type);
+  const Count most = bound_.call != nullptr ? bound_.most : std::numeric_limits<int>::max();
   while (count > 0) {
-    int some = static_cast<int>(std::min<Count>(count, std::numeric_limits<int>::max()));
-    const Count taken = some;
-    MPI_Datatype handle = type;
-    function_(from, to, &some, &handle);
+    const Count taken = std::min(count, most);
+    if (bound_.call != nullptr) {
+      bound_.call(bound_.function, from, to, taken, type);
+    } else {
+      int some = static_cast<int>(taken);
+      MPI_Datatype handle = type;
+      function_(from, to, &some, &handle);
+    }
     from += taken * extent;
     to += taken * extent;
     count -= taken;

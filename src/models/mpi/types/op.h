@@ -6,6 +6,7 @@
 
 #include "brant/coll/reduce_op.h"
 #include "models/mpi/types/abi.h"
+#include "models/mpi/types/bound_operation.h"
 
 namespace brant::mpi {
 
@@ -19,6 +20,7 @@ class Op {
   /// One of the two functions is null.
   Op(UserFunction* function, UserFunctionLarge* large, bool commutes) noexcept
       : function_(function), large_(large), commutes_(commutes) {}
+  Op(const BoundOperation& bound, bool commutes) noexcept : bound_(bound), commutes_(commutes) {}
   /// Predefined. `groups`: a bit for each TypeGroup that it is defined for. `reduce`: what brant calls it.
   Op(std::uint16_t number, std::string_view name, std::uint32_t groups, ReduceOp reduce) noexcept
       : number_(number), name_(name), groups_(groups), reduce_(reduce), commutes_(number != 0x3c) {}
@@ -56,6 +58,7 @@ class Op {
   const ReduceOp reduce_ = ReduceOp::user;
   UserFunction* const function_ = nullptr;
   UserFunctionLarge* const large_ = nullptr;
+  const BoundOperation bound_;
   const bool commutes_;
   std::atomic<std::uint32_t> references_ = 1;
 };
