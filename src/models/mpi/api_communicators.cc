@@ -5,6 +5,7 @@
 
 #include "models/mpi/calls.h"
 #include "models/mpi/communicators.h"
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/duplicate_request.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
@@ -245,6 +246,7 @@ int comm_free(MPI_Comm* comm) noexcept {
     require(!is_predefined(*comm), MPI_ERR_COMM, "{} is there as long as MPI is", c.name);
     const int outcome = c.attributes.remove_all(process()->key_values(), *comm);
     require(outcome == MPI_SUCCESS, outcome, "the program's function that deletes an attribute failed");
+    if (*comm == current_rank().parent) current_rank().parent = MPI_COMM_NULL;
     *comm = MPI_COMM_NULL;
     drop_communicator(c);
   });
@@ -253,6 +255,11 @@ int comm_free(MPI_Comm* comm) noexcept {
 int comm_disconnect(MPI_Comm* comm) noexcept {
   return on_communicator("MPI_Comm_disconnect", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
     current_rank().wait([&] { return c.users == 1; });
+    if (has_strangers(c)) {
+      // What the others have sent is here by then. One that has died has nothing more to say.
+      static_cast<void>(c.team().run(brant::barrier()));
+      process()->connections().disconnect(c);
+    }
     return comm_free(comm);
   });
 }

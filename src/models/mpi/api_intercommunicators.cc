@@ -6,6 +6,8 @@
 
 #include "models/mpi/calls.h"
 #include "models/mpi/communicators.h"
+#include "models/mpi/dynamic/connections.h"
+#include "models/mpi/dynamic/meeting.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
 
@@ -39,27 +41,33 @@ std::vector<std::int32_t> numbers_of(const Members& members) {
   return numbers;
 }
 
-/// What the leaders of two groups tell each other: the ranks of their groups.
-std::vector<std::int32_t> swap_groups(MPI_Comm peer_comm, int remote_leader, int tag, const Members& own) {
-  Communicator& peer = communicator_of(peer_comm);
+/// How many ranks a group has; this number: it, or whom it is to be connected with, has members of several jobs, who
+/// know each other by contacts alone.
+constexpr std::int32_t kStrangers = -1;
+
+/// What the leaders of two groups tell each other: the ranks of their groups. Nothing where they have strangers.
+std::vector<std::int32_t> swap_groups(Communicator& peer, int remote_leader, int tag, const Members& own,
+                                      std::int32_t& count) {
   require_destination(peer, remote_leader, tag);
   require(remote_leader != MPI_PROC_NULL, MPI_ERR_RANK, "the leader of the other group is MPI_PROC_NULL");
   const std::vector<std::int32_t> given = numbers_of(own);
-  const auto count = static_cast<std::int32_t>(given.size());
-  std::int32_t others = 0;
-  swap_values(peer, remote_leader, tag, {&count, 1}, {&others, 1});
-  std::vector<std::int32_t> got(static_cast<std::size_t>(others));
-  swap_values(peer, remote_leader, tag, given, got);
+  const bool strangers = has_strangers(peer) || has_strangers(own.ids());
+  const std::int32_t told = strangers ? kStrangers : static_cast<std::int32_t>(given.size());
+  swap_values(peer, remote_leader, tag, {&told, 1}, {&count, 1});
+  if (strangers) count = kStrangers;
+  std::vector<std::int32_t> got(count != kStrangers ? static_cast<std::size_t>(count) : 0);
+  if (count != kStrangers) swap_values(peer, remote_leader, tag, given, got);
   return got;
 }
 
-/// The ranks of the other group, which the leader knows; none where it got none.
-std::vector<std::int32_t> tell_group(Communicator& local, int leader, std::vector<std::int32_t> numbers) {
+/// The ranks of the other group, which the leader knows; none where it got none. `count`: of them, at the leader.
+std::vector<std::int32_t> tell_group(Communicator& local, int leader, std::vector<std::int32_t> numbers,
+                                     std::int32_t& count) {
   const auto from_leader = [&](std::span<std::int32_t> values) {
     local.team().run(broadcast(Buffer(values), leader)).or_throw("the leader of this group told nothing of the other");
   };
-  auto count = static_cast<std::int32_t>(numbers.size());
   from_leader({&count, 1});
+  if (count == kStrangers) return {};
   numbers.resize(static_cast<std::size_t>(count));
   if (count != 0) from_leader(numbers);
   return numbers;
@@ -131,16 +139,27 @@ int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     require_rank(local, local_leader, "the leader");
     *newintercomm = MPI_COMM_NULL;
     std::vector<std::int32_t> numbers;
+    std::int32_t count = 0;
     std::exception_ptr fault;
     if (local.rank == local_leader) {
       try {
-        numbers = swap_groups(peer_comm, remote_leader, tag, *local.members);
+        numbers = swap_groups(communicator_of(peer_comm), remote_leader, tag, *local.members, count);
       } catch (const CallError&) {
+        count = 0;
         fault = std::current_exception();  // the others must hear of it first
       }
     }
-    numbers = tell_group(local, local_leader, std::move(numbers));
+    numbers = tell_group(local, local_leader, std::move(numbers), count);
     if (fault != nullptr) std::rethrow_exception(fault);
+    if (count == kStrangers) {
+      *newintercomm = publish(introduce_group(local, local_leader,
+                                              [&] {
+                                                return Talk(current_rank(), communicator_of(peer_comm), remote_leader,
+                                                            tag);
+                                              }),
+                              local);
+      return;
+    }
     require(!numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
             local_leader);
     SharedMembers remote = members_from(numbers);
