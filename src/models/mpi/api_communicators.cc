@@ -255,11 +255,7 @@ int comm_free(MPI_Comm* comm) noexcept {
 int comm_disconnect(MPI_Comm* comm) noexcept {
   return on_communicator("MPI_Comm_disconnect", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
     current_rank().wait([&] { return c.users == 1; });
-    if (has_strangers(c)) {
-      // What the others have sent is here by then. One that has died has nothing more to say.
-      static_cast<void>(c.team().run(brant::barrier()));
-      process()->connections().disconnect(c);
-    }
+    if (has_strangers(c)) process()->connections().disconnect(c);
     return comm_free(comm);
   });
 }

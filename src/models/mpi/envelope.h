@@ -19,7 +19,7 @@ enum class Word : std::uint8_t {
   credits,            ///< To the sender: receives have taken so many that were accompanied.
   knock,              ///< To the process that has opened a port: somebody wants to connect to it.
   answered,           ///< To the one that has knocked.
-  parting,            ///< To a connected process of another job: this one is in MPI_Finalize.
+  parting,            ///< To a connected process of another job: this one is in MPI_Finalize or MPI_Comm_disconnect.
 };
 
 /// The header of every message. `target` and, in `Announcement`, `from` number the ranks of one process.
@@ -57,7 +57,7 @@ struct Consignment {
 
 /// The payload of `knock`, `answered` and `parting`.
 struct DoorWord {
-  std::uint64_t port = 0;
+  std::uint64_t port = 0;    ///< In `parting` the context of a communicator, and 1; 0: MPI_Finalize.
   std::int32_t tag = 0;      ///< Chosen by the one that knocks, for all that the two say to each other.
   std::uint32_t opened = 0;  ///< In `answered`: MPI_Comm_accept has taken it; 0: the port is not open, or no more.
 };

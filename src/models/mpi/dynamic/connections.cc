@@ -99,7 +99,7 @@ void Connections::lose(Rank rank) noexcept {
   watches_.erase(rank);
   std::erase_if(joined_, [rank](const auto& known) { return known.second == rank; });
   uses_.erase(rank);
-  parted_.erase(rank);
+  std::erase_if(parted_, [rank](const auto& said) { return said.second == rank; });
   ports_.forget(rank);
   process_.transport().lose(rank);
 }
@@ -217,29 +217,40 @@ void Connections::connect(const Communicator& communicator) {
   });
 }
 
-void Connections::disconnect(const Communicator& communicator) noexcept {
-  for_each_stranger(communicator, [this](Rank rank) {
+void Connections::disconnect(const Communicator& communicator) {
+  std::set<Rank> others;
+  for_each_stranger(communicator, [&](Rank rank) { others.insert(rank); });
+  await_parting(others, communicator.context + std::uint64_t{1});
+  for (const Rank rank : others) {
     const auto found = uses_.find(rank);
     if (found != uses_.end() && --found->second == 0) uses_.erase(found);
-  });
+  }
 }
 
-void Connections::part() noexcept {
+void Connections::part() {
+  std::set<Rank> others;
+  for (const auto& [rank, uses] : uses_) others.insert(rank);
+  await_parting(std::move(others), 0);
+}
+
+/// Of each pair by itself: nobody waits for what somebody tells a third, who may have gone by then.
+void Connections::await_parting(std::set<Rank> others, std::uint64_t what) {
   std::set<Rank> told;
-  const auto has_parted = [&](const auto& used) {
-    const Rank rank = used.first;
+  const auto has_parted = [&](Rank rank) {
     const Peer* peer = process_.engine().peers().joined().find(rank.value);
-    if (peer == nullptr || peer->lost || peer->ended) return true;
-    if (!told.contains(rank) && process_.transport().tell(rank, Word::parting, {}) == Status::ok) told.insert(rank);
-    return told.contains(rank) && parted_.contains(rank);
+    if (peer == nullptr || peer->lost) return true;
+    if (!told.contains(rank) && process_.transport().tell(rank, Word::parting, {.port = what}) == Status::ok)
+      told.insert(rank);
+    return told.contains(rank) && (parted_.contains({what, rank}) || peer->ended);
   };
-  process_.rank().wait([&] { return std::ranges::count_if(uses_, has_parted) == std::ssize(uses_); });
+  process_.rank().wait([&] { return std::ranges::count_if(others, has_parted) == std::ssize(others); });
+  for (const Rank rank : others) parted_.erase({what, rank});
 }
 
 void Connections::hear(Rank from, Word word, const DoorWord& body) noexcept {
   try {
     if (word == Word::parting) {
-      if (joined_rank::is_one(from.value)) parted_.insert(from);
+      if (joined_rank::is_one(from.value)) parted_.insert({body.port, from});
     } else {
       ports_.hear(from, word, body);
     }

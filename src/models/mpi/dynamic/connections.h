@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "models/mpi/dynamic/contact.h"
@@ -51,10 +52,10 @@ class Connections {
 
   /// The program has a communicator with members of other jobs, which connects this process with them.
   void connect(const Communicator& communicator);
-  /// It has called MPI_Comm_disconnect.
-  void disconnect(const Communicator& communicator) noexcept;
-  /// In MPI_Finalize: waits until all processes of other jobs that this one is connected with are in it too.
-  void part() noexcept;
+  /// In MPI_Comm_disconnect: waits until the members in other jobs are in it too. What they have sent is here by then.
+  void disconnect(const Communicator& communicator);
+  /// In MPI_Finalize: the same of all processes that this one is connected with.
+  void part();
 
  private:
   class Watch;
@@ -64,6 +65,7 @@ class Connections {
   void call_all(std::span<const Contact> contacts);
   void await_all(std::span<const Contact> contacts);
   void lose(Rank rank) noexcept;
+  void await_parting(std::set<Rank> others, std::uint64_t what);
 
   Process& process_;
   Ports ports_;
@@ -72,7 +74,8 @@ class Connections {
   std::unordered_map<std::uint64_t, Rank> joined_;    ///< The same of those of other jobs.
   std::map<Rank, std::unique_ptr<Watch>> watches_;
   std::map<Rank, int> uses_;  ///< In how many communicators a process of another job is connected with this one.
-  std::set<Rank> parted_;     ///< Those that are in MPI_Finalize.
+  /// Who has said that it parts, and from what: as DoorWord::port says it.
+  std::set<std::pair<std::uint64_t, Rank>> parted_;
 };
 
 /// A member lives in another job.
