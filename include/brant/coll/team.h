@@ -72,9 +72,10 @@ class BRANT_API PreparedCall {
   std::unique_ptr<coll::Prepared> prepared_;
 };
 
-/// Ordered members, processes of the job or joined to it, that act together: they carry out what `brant/coll/collectives.h` describes.
-/// Members alone take part in making one. One team has one order: its calls are carried out one after another, in the
-/// order in which they are posted, which is the same at all members. Different teams are independent of each other.
+/// Ordered members, processes of the job or joined to it, that act together: they carry out what
+/// `brant/coll/collectives.h` describes. Members alone take part in making one. One team has one order: its calls are
+/// carried out one after another, in the order in which they are posted, which is the same at all members. Different
+/// teams are independent of each other.
 ///
 /// On one host data goes through memory that all members have mapped, or is read where it is (memory of
 /// `Runtime::allocate`, from 32 KiB on); between hosts, by messages. Memory may be of any kind, and of different kinds

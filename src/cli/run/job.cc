@@ -108,7 +108,8 @@ Job::Job(const JobOptions& options)
       stderr_(STDERR_FILENO),
       one_sink_(same_file(STDOUT_FILENO, STDERR_FILENO)),
       ranks_(static_cast<std::size_t>(options.ranks)) {
-  if (parts_.empty()) parts_.push_back({.ranks = options.ranks, .command = options.command, .folder = {}, .path = {}, .env = {}});
+  if (parts_.empty())
+    parts_.push_back({.ranks = options.ranks, .command = options.command, .folder = {}, .path = {}, .env = {}});
   find_programs();
 }
 
@@ -213,7 +214,8 @@ void Job::start(int rank) {
   try {
     self.process = start_rank(how);
   } catch (const StartError& error) {
-    if (options_.spawner != nullptr) options_.spawner->tell(fmt::format("failed {} {}\n", program.number, error.what()));
+    if (options_.spawner != nullptr)
+      options_.spawner->tell(fmt::format("failed {} {}\n", program.number, error.what()));
     throw;
   }
   ++alive_;
@@ -379,8 +381,7 @@ void Job::note_if_all_ended() {
 void Job::on_spawner() {
   options_.spawner->on_readable();
   if (!options_.spawner->take_death() || stop_ || alive_ == 0) return;
-  say(fmt::format("the process that has spawned this job has died; ending {}",
-                  port::launcher::format_ranks(living())));
+  say(fmt::format("the process that has spawned this job has died; ending {}", port::launcher::format_ranks(living())));
   stop(SIGTERM, 1);
 }
 

@@ -21,11 +21,8 @@ void Job::on_spawn(port::launcher::Server::SpawnRequest& request) {
   std::vector<std::string> variables;
   for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
   UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  RankStart how{.program = program,
-                .arguments = command,
-                .environment = variables,
-                .signals = signals_,
-                .files = files_};
+  RankStart how{
+      .program = program, .arguments = command, .environment = variables, .signals = signals_, .files = files_};
   how.passed = {request.plan.get(), request.line.get()};
   how.input = null.get();
   try {

@@ -5,8 +5,8 @@
 
 #include "models/mpi/calls.h"
 #include "models/mpi/communicators.h"
-#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/duplicate_request.h"
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
 

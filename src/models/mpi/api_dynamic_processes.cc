@@ -59,8 +59,7 @@ std::unique_ptr<Communicator> spawn(Communicator& local, int root, const Asked& 
       ~Closed() { connections.ports().close(port); }
     } const closed{connections, port};
     connections.spawned().start(make_plan(asked.commands, port, current_rank().id.value));
-    const auto guest =
-        connections.ports().admit(port, std::nullopt, [&] { return connections.spawned().goes_on(); });
+    const auto guest = connections.ports().admit(port, std::nullopt, [&] { return connections.spawned().goes_on(); });
     require(guest.has_value(), MPI_ERR_SPAWN, "'{}' was not spawned: {}", asked.commands.front().program,
             connections.spawned().why_not());
     connections.spawned().note_met();
@@ -111,7 +110,8 @@ int comm_accept(const char* port_name, MPI_Info info, int root, MPI_Comm comm, M
     require_group(local, root, static_cast<const void*>(newcomm));
     *newcomm = MPI_COMM_NULL;
     auto made = accept_group(local, root, [&] {
-      const auto guest = process()->connections().ports().admit(port_of(port_name), limit_of(info), [] { return true; });
+      const auto guest =
+          process()->connections().ports().admit(port_of(port_name), limit_of(info), [] { return true; });
       require(guest.has_value(), MPI_ERR_PORT, "nobody has connected to the port {} in time", port_name);
       return *guest;
     });
@@ -129,12 +129,11 @@ int comm_connect(const char* port_name, MPI_Info info, int root, MPI_Comm comm, 
 
 int comm_spawn(const char* command, char* argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm,
                MPI_Comm* intercomm, int array_of_errcodes[]) noexcept {
-  const auto ask = [&] {
-    return Asked{{{command, argv, maxprocs, info_or_none(info)}}, maxprocs};
-  };
-  return spawn_all("MPI_Comm_spawn", root, comm, intercomm, array_of_errcodes,
-                   [](void* held) { return (*static_cast<decltype(ask)*>(held))(); },
-                   const_cast<void*>(static_cast<const void*>(&ask)));
+  const auto ask = [&] { return Asked{{{command, argv, maxprocs, info_or_none(info)}}, maxprocs}; };
+  return spawn_all(
+      "MPI_Comm_spawn", root, comm, intercomm, array_of_errcodes,
+      [](void* held) { return (*static_cast<decltype(ask)*>(held))(); },
+      const_cast<void*>(static_cast<const void*>(&ask)));
 }
 
 int comm_spawn_multiple(int count, char* array_of_commands[], char** array_of_argv[], const int array_of_maxprocs[],
@@ -152,9 +151,10 @@ int comm_spawn_multiple(int count, char* array_of_commands[], char** array_of_ar
     }
     return asked;
   };
-  return spawn_all("MPI_Comm_spawn_multiple", root, comm, intercomm, array_of_errcodes,
-                   [](void* held) { return (*static_cast<decltype(ask)*>(held))(); },
-                   const_cast<void*>(static_cast<const void*>(&ask)));
+  return spawn_all(
+      "MPI_Comm_spawn_multiple", root, comm, intercomm, array_of_errcodes,
+      [](void* held) { return (*static_cast<decltype(ask)*>(held))(); },
+      const_cast<void*>(static_cast<const void*>(&ask)));
 }
 
 int comm_get_parent(MPI_Comm* parent) noexcept {

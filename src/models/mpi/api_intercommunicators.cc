@@ -152,12 +152,10 @@ int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     numbers = tell_group(local, local_leader, std::move(numbers), count);
     if (fault != nullptr) std::rethrow_exception(fault);
     if (count == kStrangers) {
-      *newintercomm = publish(introduce_group(local, local_leader,
-                                              [&] {
-                                                return Talk(current_rank(), communicator_of(peer_comm), remote_leader,
-                                                            tag);
-                                              }),
-                              local);
+      *newintercomm =
+          publish(introduce_group(local, local_leader,
+                                  [&] { return Talk(current_rank(), communicator_of(peer_comm), remote_leader, tag); }),
+                  local);
       return;
     }
     require(!numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",

@@ -26,9 +26,7 @@ bool EarlyData::count_taken(Rank from, std::uint64_t bytes) noexcept {
   return taken.messages >= kTold.messages || taken.bytes >= kTold.bytes;
 }
 
-EarlyCredit EarlyData::take_out_taken(Rank from) noexcept {
-  return std::exchange(taken_[from], {});
-}
+EarlyCredit EarlyData::take_out_taken(Rank from) noexcept { return std::exchange(taken_[from], {}); }
 
 namespace {
 

@@ -28,8 +28,7 @@ class EarlyData {
   /// As soon as so much has been taken, the sender is told.
   static constexpr EarlyCredit kTold{.messages = kCredit.messages / 4, .bytes = kCredit.bytes / 4};
 
-  EarlyData(lane::DataLanes& lanes, int processes)
-      : lanes_(lanes), in_use_(processes), taken_(processes) {}
+  EarlyData(lane::DataLanes& lanes, int processes) : lanes_(lanes), in_use_(processes), taken_(processes) {}
   EarlyData(const EarlyData&) = delete;
   EarlyData& operator=(const EarlyData&) = delete;
 

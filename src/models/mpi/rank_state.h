@@ -84,8 +84,8 @@ class RankState {
   const std::unique_ptr<Communicator> world;
   const std::unique_ptr<Communicator> self;
   MPI_Comm parent = MPI_COMM_NULL;  ///< With those that have spawned this job, until it is disconnected.
-  std::uint32_t next_context = 2;  ///< Above all contexts that this rank has used.
-  std::uint64_t handed_out = 0;    ///< Contexts that it gave to copies of communicators.
+  std::uint32_t next_context = 2;   ///< Above all contexts that this rank has used.
+  std::uint64_t handed_out = 0;     ///< Contexts that it gave to copies of communicators.
   std::int32_t next_partition_tag = 0;
   std::uint64_t ended = 0;  ///< Requests that have ended so far: who looks at many looks when it changes.
   IntrusiveList<Request, &Request::hook> under_way;

@@ -503,9 +503,7 @@ void Transport::forget(ReceiveRequest& request) noexcept {
 // Losses
 // -------------------------------------------------------------------------------------------------------------------
 
-void Transport::on_trouble(void* context, Rank peer, Status) noexcept {
-  static_cast<Transport*>(context)->lose(peer);
-}
+void Transport::on_trouble(void* context, Rank peer, Status) noexcept { static_cast<Transport*>(context)->lose(peer); }
 
 void Transport::lose(Rank process) noexcept {
   if (!joined_rank::is_one(process.value)) lost_[static_cast<std::size_t>(process.value)] = true;

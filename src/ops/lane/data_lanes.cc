@@ -27,9 +27,8 @@ DataLanes::Lane& DataLanes::lane(std::int32_t rank) {
   auto made = std::make_unique<Lane>();
   made->lanes = this;
   made->rank = rank;
-  const ChannelId id = joined_rank::is_one(rank)
-                           ? reserved_id::kJoinedDataLane
-                           : reserved_id::data_lane(engine_.job().rank, rank, engine_.job().size);
+  const ChannelId id = joined_rank::is_one(rank) ? reserved_id::kJoinedDataLane
+                                                 : reserved_id::data_lane(engine_.job().rank, rank, engine_.job().size);
   made->end = &table_.open(Rank{rank}, id, Path::automatic);
   return *(lanes_.place(rank) = std::move(made));
 }

@@ -132,7 +132,8 @@ void expect_a_merged_one_to_work(MPI_Comm between, int high) {
   expect_a_window_to_work(all);
   const int right = (self + 1) % size, left = (self + size - 1) % size;
   const std::size_t bytes = 50'000;
-  Memory out = runtime().allocate(runtime().device_kind(), bytes), in = runtime().allocate(runtime().device_kind(), bytes);
+  Memory out = runtime().allocate(runtime().device_kind(), bytes),
+         in = runtime().allocate(runtime().device_kind(), bytes);
   std::vector<std::uint8_t> data = test::pattern(bytes, self), got(bytes);
   runtime().copy(out, ConstBuffer(data.data(), bytes, MemoryKind::host));
   ASSERT_EQ(MPI_Sendrecv(out.data(), static_cast<int>(bytes), MPI_BYTE, right, 1, in.data(), static_cast<int>(bytes),
@@ -266,8 +267,9 @@ TEST_F(Spawning, what_cannot_be_started_is_an_error_of_the_call) {
     MPI_Comm children = MPI_COMM_WORLD;
     std::array<int, 2> codes = {-1, -1};
     int error_class = 0;
-    MPI_Error_class(MPI_Comm_spawn(command, MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes.data()),
-                    &error_class);
+    MPI_Error_class(
+        MPI_Comm_spawn(command, MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes.data()),
+        &error_class);
     EXPECT_EQ(error_class, MPI_ERR_SPAWN) << command;
     EXPECT_EQ(children, MPI_COMM_NULL);
     EXPECT_EQ(codes, (std::array<int, 2>{MPI_ERR_SPAWN, MPI_ERR_SPAWN}));
@@ -288,8 +290,8 @@ TEST_F(Spawning, soft_numbers_allow_fewer) {
   Child child("stay");
   MPI_Comm children = MPI_COMM_NULL;
   std::array<int, 3> codes = {-1, -1, -1};
-  ASSERT_EQ(MPI_Comm_spawn(child.program.c_str(), child.arguments(), 3, info, 0, MPI_COMM_WORLD, &children, codes.data()),
-            0);
+  ASSERT_EQ(
+      MPI_Comm_spawn(child.program.c_str(), child.arguments(), 3, info, 0, MPI_COMM_WORLD, &children, codes.data()), 0);
   EXPECT_EQ(remote_size(children), 1);
   EXPECT_EQ(codes, (std::array<int, 3>{MPI_SUCCESS, MPI_ERR_SPAWN, MPI_ERR_SPAWN}));
   expect_to_work_together(children);

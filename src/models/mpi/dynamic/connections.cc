@@ -65,13 +65,12 @@ Connections::~Connections() {
 
 std::uint64_t Connections::name_of(RankId id) const {
   const Peer* peer = process_.engine().peers().find(id.value);
-  require(peer != nullptr, MPI_ERR_PROC_ABORTED, "a process of another job, known as rank {} here, has ended", id.value);
+  require(peer != nullptr, MPI_ERR_PROC_ABORTED, "a process of another job, known as rank {} here, has ended",
+          id.value);
   return name_of_peer(*peer);
 }
 
-Contact Connections::own_contact() {
-  return {name_of(process_.rank().id), process_.runtime().address()};
-}
+Contact Connections::own_contact() { return {name_of(process_.rank().id), process_.runtime().address()}; }
 
 std::optional<RankId> Connections::find(std::uint64_t name) {
   if (of_job_.empty()) {
@@ -187,8 +186,8 @@ RankId Connections::call(std::string_view address, std::optional<std::chrono::na
   if (const std::optional<RankId> known = find(name)) return *known;
   JoinSteps steps(process_.runtime());
   const Rank rank = steps.begin_join(address);
-  static_cast<void>(process_.runtime().worker().wait_until(
-      [&]() noexcept { return steps.is_join_decided(rank); }, limit.value_or(Worker::kForever)));
+  static_cast<void>(process_.runtime().worker().wait_until([&]() noexcept { return steps.is_join_decided(rank); },
+                                                           limit.value_or(Worker::kForever)));
   steps.end_join(rank, limit.value_or(std::chrono::nanoseconds(0)));
   return know(name, rank);
 }

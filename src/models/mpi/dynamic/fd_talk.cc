@@ -27,8 +27,8 @@ std::size_t step(int fd, const Step& move) {
   if (done < 0 && (error == EAGAIN || error == EWOULDBLOCK || error == EINTR)) return 0;
   require(done == 0 || error != ENOTSOCK, MPI_ERR_ARG, "the descriptor {} is no socket", fd);
   require(done == 0 || error != EBADF, MPI_ERR_ARG, "the descriptor {} is not open", fd);
-  fail(MPI_ERR_OTHER, "the other end of the socket {} was closed before both processes had called MPI_Comm_join{}{}", fd,
-       done < 0 ? ": " : "", done < 0 ? std::strerror(error) : "");
+  fail(MPI_ERR_OTHER, "the other end of the socket {} was closed before both processes had called MPI_Comm_join{}{}",
+       fd, done < 0 ? ": " : "", done < 0 ? std::strerror(error) : "");
 }
 
 }  // namespace
@@ -49,8 +49,7 @@ std::string swap_names(int fd, std::string_view given) {
     const std::size_t before = sent + got;
     if (sent < out.size())
       sent += step(fd, [&] { return ::send(fd, out.data() + sent, out.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL); });
-    if (got < in.size())
-      got += step(fd, [&] { return ::recv(fd, in.data() + got, in.size() - got, MSG_DONTWAIT); });
+    if (got < in.size()) got += step(fd, [&] { return ::recv(fd, in.data() + got, in.size() - got, MSG_DONTWAIT); });
     if (sent + got == before)
       static_cast<void>(process()->runtime().worker().wait_until([]() noexcept { return false; }, kLook));
   }

@@ -28,7 +28,8 @@ std::string file_of(const char* name) {
 
 /// A port of brant that is open, or any other text.
 bool is_alive(const std::string& port) {
-  return port.rfind("brant-port:", 0) != 0 || !error_in([&] { static_cast<void>(address_of_port(PortName::parse(port))); });
+  return port.rfind("brant-port:", 0) != 0 ||
+         !error_in([&] { static_cast<void>(address_of_port(PortName::parse(port))); });
 }
 
 }  // namespace

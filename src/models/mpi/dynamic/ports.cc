@@ -34,7 +34,8 @@ void remove_stale_ports(const MeetingFolder& folder, const ProcessMark& own) {
   for (std::filesystem::directory_iterator entry(folder.path(), fault), end; !fault && entry != end;
        entry.increment(fault)) {
     const std::string file = entry->path().filename().string();
-    const auto owner = file.starts_with("p") ? owner_of_statistics_file(std::string_view(file).substr(1)) : std::nullopt;
+    const auto owner =
+        file.starts_with("p") ? owner_of_statistics_file(std::string_view(file).substr(1)) : std::nullopt;
     const bool told_here = owner && owner->pid_namespace == own.pid_namespace;
     if (told_here && check_process(*owner) == Status::peer_lost) static_cast<void>(folder.remove(file));
   }
@@ -61,10 +62,10 @@ std::string address_of_port(const PortName& name) {
   const MeetingFolder folder;
   const std::optional<std::string> address = folder.read(name.file);
   const bool elsewhere = folder.is_of_host() && name.host != host_name();
-  require(address.has_value(), MPI_ERR_PORT, "the port {} is not open, or not any more: there is no {}/{}{}",
-          name.text(), folder.path(), name.file,
-          elsewhere ? ". It is of another host: BRANT_MPI_PORTS names a folder that hosts share, for both programs"
-                    : "");
+  require(
+      address.has_value(), MPI_ERR_PORT, "the port {} is not open, or not any more: there is no {}/{}{}", name.text(),
+      folder.path(), name.file,
+      elsewhere ? ". It is of another host: BRANT_MPI_PORTS names a folder that hosts share, for both programs" : "");
   const std::optional<ProcessMark> owner = owner_of_statistics_file(std::string_view(name.file).substr(1));
   const bool told_here = owner && name.host == host_name();
   if (told_here && check_process(*owner) == Status::peer_lost) {

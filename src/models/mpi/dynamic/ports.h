@@ -72,7 +72,7 @@ class Ports {
 
   Process& process_;
   unsigned opened_ = 0;
-  std::map<std::uint64_t, Port> ports_;            ///< By number.
+  std::map<std::uint64_t, Port> ports_;                ///< By number.
   std::map<std::int32_t, std::optional<bool>> asked_;  ///< By tag: what was answered.
 };
 

@@ -137,8 +137,7 @@ void SpawnedJobs::note_met() noexcept {
 
 void SpawnedJobs::leave() noexcept {
   for (const Job& job : jobs_) {
-    if (job.line)
-      static_cast<void>(::send(job.line.get(), &port::launcher::kLeft, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (job.line) static_cast<void>(::send(job.line.get(), &port::launcher::kLeft, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
   jobs_.clear();
 }

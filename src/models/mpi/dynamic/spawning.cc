@@ -125,8 +125,6 @@ std::string port_of_parents() {
   return job == process()->engine().job().job_id ? std::string(parent) : std::string();
 }
 
-int own_command() {
-  return port_of_parents().empty() ? 0 : static_cast<int>(env_int("BRANT_MPI_APPNUM").value_or(0));
-}
+int own_command() { return port_of_parents().empty() ? 0 : static_cast<int>(env_int("BRANT_MPI_APPNUM").value_or(0)); }
 
 }  // namespace brant::mpi

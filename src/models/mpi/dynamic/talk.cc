@@ -70,7 +70,8 @@ std::vector<std::vector<std::byte>> gather_bytes(Communicator& communicator, std
   std::memcpy(mine.data(), &size, sizeof size);
   if (!own.empty()) std::memcpy(mine.data() + sizeof size, own.data(), own.size());
   std::vector<std::byte> all(room * count);
-  team.run(allgather(ConstBuffer(mine.data(), room, MemoryKind::host), Buffer(all.data(), all.size(), MemoryKind::host)))
+  team.run(
+          allgather(ConstBuffer(mine.data(), room, MemoryKind::host), Buffer(all.data(), all.size(), MemoryKind::host)))
       .or_throw("the members did not tell each other who they are");
   std::vector<std::vector<std::byte>> result;
   for (std::size_t i = 0; i < count; ++i) {

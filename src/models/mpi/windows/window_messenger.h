@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "brant/base/ids.h"

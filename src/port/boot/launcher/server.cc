@@ -148,8 +148,10 @@ bool Server::handle(int rank, Type type, std::span<const std::byte> body) {
 bool Server::handle_spawn(int rank) {
   std::vector<UniqueFd> files = std::exchange(at(rank).files, {});
   if (files.size() != kSpawnFiles) {
-    reply(rank, {.to = Type::spawn, .status = Status::limit_reached,
-                 .text = "`brant run` has no descriptors left for what is to be spawned (ulimit -n)", .payload = {}});
+    reply(rank, {.to = Type::spawn,
+                 .status = Status::limit_reached,
+                 .text = "`brant run` has no descriptors left for what is to be spawned (ulimit -n)",
+                 .payload = {}});
     return true;
   }
   spawns_.push_back({rank, std::move(files[0]), std::move(files[1])});
