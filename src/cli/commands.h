@@ -12,6 +12,8 @@ void add_doctor(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+/// Not for people: what `brant run` and programs start for MPI_Comm_spawn.
+void add_run_spawned(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 
 }  // namespace brant::cli

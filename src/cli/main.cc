@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
     brant::cli::add_explain(app, exit_code);
     brant::cli::add_info(app, exit_code);
     brant::cli::add_run(app, exit_code);
+    brant::cli::add_run_spawned(app, exit_code);
     brant::cli::add_trace(app, exit_code);
     take_np_as_n(argc, argv);
     app.parse(argc, argv);

@@ -57,6 +57,12 @@ JoinIdentity JoinedPeers::own_identity() const {
 }
 
 void JoinedPeers::require_joining(const char* what) const {
+  const bool reaches_nobody = joining_ == Joining::if_possible && wire_.capabilities().name == "loopback";
+  if (reaches_nobody) {
+    throw Error(Status::not_supported, fmt::format("rank {} {}, but was started without a network library: BRANT_JOIN="
+                                                   "host says at the start what is wrong with it",
+                                                   job_.rank, what));
+  }
   if (joining_ != Joining::off) return;
   throw Error(Status::not_supported,
               fmt::format("rank {} {}, but was started without it: set RuntimeOptions::joining, or BRANT_JOIN=host "

@@ -39,6 +39,7 @@ port::AdapterRequest adapter_request(const RuntimeOptions& options) {
           options.sleep,
           options.boot_timeout,
           options.joining != Joining::off,
+          options.joining == Joining::if_possible,
           options.joining == Joining::network};
 }
 

@@ -82,7 +82,7 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
     return open_ucx_wire(options);
   } catch (const Error& error) {
     // A single process needs no network: a laptop without UCX, or with an old one, still runs every model.
-    if (request.joining) throw;
+    if (request.joining && !request.joining_if_possible) throw;
     const bool too_old = error.status() == Status::version_mismatch && env("BRANT_UCX").empty();
     if (job.size > 1 || wanted == "ucx" || (error.status() != Status::not_found && !too_old)) throw;
     log::info("no usable UCX, and none is needed for one process: {}", error.what());

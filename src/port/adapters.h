@@ -28,6 +28,7 @@ struct AdapterRequest {
   bool sleep = true;       ///< The wire shall be able to wake a sleeping worker.
   std::chrono::milliseconds boot_timeout{60'000};  ///< For the other processes to say where they run.
   bool joining = false;                            ///< Processes that are not of the job may join later,
+  bool joining_if_possible = false;                ///< which is given up where there is no network library,
   bool joining_hosts = false;                      ///< also from other hosts.
 };
 

@@ -40,6 +40,14 @@ class Boot {
   /// What `rank` put under `key` before a fence; not_found otherwise.
   virtual Result<std::vector<std::byte>> get(int rank, const std::string& key) noexcept = 0;
 
+  /// Asks the launcher to start a job of its own beside this one: `plan` is a memory file with a SpawnPlan, `line` the
+  /// launcher's end of a socket (boot/launcher/spawn_plan.h). Both stay the caller's. not_supported: it starts none.
+  virtual Status spawn(int plan, int line) noexcept {
+    static_cast<void>(plan);
+    static_cast<void>(line);
+    return Status::not_supported;
+  }
+
   /// The last failure in words (which rank died, which server refused), for error texts. Empty if none.
   [[nodiscard]] virtual std::string last_error() const = 0;
 

@@ -72,9 +72,10 @@ class BRANT_API PreparedCall {
   std::unique_ptr<coll::Prepared> prepared_;
 };
 
-/// Ordered members, processes of the job, that act together: they carry out what `brant/coll/collectives.h` describes.
-/// Members alone take part in making one. One team has one order: its calls are carried out one after another, in the
-/// order in which they are posted, which is the same at all members. Different teams are independent of each other.
+/// Ordered members, processes of the job or joined to it, that act together: they carry out what
+/// `brant/coll/collectives.h` describes. Members alone take part in making one. One team has one order: its calls are
+/// carried out one after another, in the order in which they are posted, which is the same at all members. Different
+/// teams are independent of each other.
 ///
 /// On one host data goes through memory that all members have mapped, or is read where it is (memory of
 /// `Runtime::allocate`, from 32 KiB on); between hosts, by messages. Memory may be of any kind, and of different kinds
@@ -93,7 +94,8 @@ class BRANT_API Team {
   Team& operator=(Team&&) noexcept;
   ~Team();
 
-  /// Of these ranks, in this order, this process among them. All of them call it, with the same list and options, and
+  /// Of these ranks, in this order, this process among them. All of them call it, with the same list and options (a
+  /// process that has joined has another rank at each of them), and
   /// those that are in several teams make them in an order that leads to no circle. Waits for all. Throws Error:
   /// invalid_argument (a list without this process, or with a rank twice or outside the job), peer_lost, timed_out (a
   /// member did not come within the patience of forming). Cost: some messages among the members, and memory that

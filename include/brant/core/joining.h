@@ -15,9 +15,10 @@ class Runtime;
 /// With whom a process may be joined after its start (Runtime::address, Runtime::join): it decides what the network and
 /// the shared memory are opened for. Both processes need it.
 enum class Joining : std::uint8_t {
-  off,        ///< With nobody.
-  this_host,  ///< With processes of this host.
-  network,    ///< With processes of other hosts too: the network listens on its interfaces.
+  off,          ///< With nobody.
+  if_possible,  ///< As this_host; a single process that finds no network library is started all the same, as with off.
+  this_host,    ///< With processes of this host.
+  network,      ///< With processes of other hosts too: the network listens on its interfaces.
 };
 
 /// Runtime::join and Runtime::leave in steps, for event loops that may not wait inside a call: begin, make progress

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
@@ -98,7 +99,7 @@ std::pair<UniqueFd, UniqueFd> output_pipe() {
 
 Job::Job(const JobOptions& options)
     : options_(options),
-      program_(find_program(options.command.at(0))),
+      parts_(options.parts),
       job_id_(new_job_id()),
       cores_(cores_to_bind(options)),
       files_(raise_file_limit(options.ranks)),
@@ -106,11 +107,41 @@ Job::Job(const JobOptions& options)
       stdout_(STDOUT_FILENO),
       stderr_(STDERR_FILENO),
       one_sink_(same_file(STDOUT_FILENO, STDERR_FILENO)),
-      ranks_(static_cast<std::size_t>(options.ranks)) {}
+      ranks_(static_cast<std::size_t>(options.ranks)) {
+  if (parts_.empty())
+    parts_.push_back({.ranks = options.ranks, .command = options.command, .folder = {}, .path = {}, .env = {}});
+  find_programs();
+}
+
+void Job::find_programs() {
+  for (std::size_t number = 0; number < parts_.size(); ++number) {
+    const JobOptions::Part& part = parts_[number];
+    std::string file;
+    try {
+      file = find_program(part.command.at(0), part.path);
+    } catch (const StartError& error) {
+      // Relative paths may also begin in the folder to run in.
+      const std::string inside = part.folder + "/" + part.command.at(0);
+      const bool is_inside = !part.folder.empty() && part.command.at(0).find('/') != std::string::npos &&
+                             ::access(inside.c_str(), X_OK) == 0;
+      if (!is_inside && options_.spawner != nullptr)
+        options_.spawner->tell(fmt::format("failed {} {}\n", number, error.what()));
+      if (!is_inside) throw;
+      file = inside;
+    }
+    if (!part.folder.empty()) file = std::filesystem::absolute(file).string();
+    for (int i = 0; i < part.ranks; ++i) programs_.push_back({file, &part, static_cast<int>(number)});
+  }
+}
+
+const Job::Program& Job::program_of(int rank) const { return programs_[static_cast<std::size_t>(rank)]; }
 
 Job::~Job() {
   // Only after a failed start or when giving up is anything left to do here.
   signal_living(SIGKILL);
+  for (const Spawned& job : spawned_) {
+    if (!job.ending) static_cast<void>(reap(job.process.pid));
+  }
   for (Rank& rank : ranks_) {
     for (int turn = 0; rank.process.pid > 0 && !rank.ending && turn < 200; ++turn) {
       if (reap(rank.process.pid)) break;
@@ -120,14 +151,24 @@ Job::~Job() {
 }
 
 std::vector<std::string> Job::environment(int rank, int boot_socket) const {
+  const Program& program = program_of(rank);
   std::map<std::string, std::string> ours = options_.env;
+  for (const auto& [name, value] : program.part->env) ours[name] = value;
   ours["BRANT_BOOT_FD"] = std::to_string(boot_socket);
   ours["BRANT_RANK"] = ours["BRANT_LOCAL_RANK"] = std::to_string(rank);
   ours["BRANT_SIZE"] = ours["BRANT_LOCAL_SIZE"] = std::to_string(options_.ranks);
   ours["BRANT_JOB_ID"] = job_id_;
+  // Of the job that this one is started in.
+  const std::array<std::string_view, 3> foreign = {"BRANT_MPI_APPNUM", "BRANT_MPI_PARENT", "BRANT_SPAWN_NAME"};
+  if (!options_.port.empty()) {
+    ours["BRANT_MPI_APPNUM"] = std::to_string(program.number);
+    ours["BRANT_MPI_PARENT"] = fmt::format("{};{}", job_id_, options_.port);
+    ours["BRANT_SPAWN_NAME"] = options_.name;
+  }
   std::vector<std::string> result;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view pair(*each);
+    if (std::ranges::find(foreign, pair.substr(0, pair.find('='))) != foreign.end()) continue;
     if (!ours.contains(std::string(pair.substr(0, pair.find('='))))) result.emplace_back(pair);
   }
   for (const auto& [name, value] : ours) result.push_back(fmt::format("{}={}", name, value));
@@ -137,16 +178,18 @@ std::vector<std::string> Job::environment(int rank, int boot_socket) const {
 void Job::start(int rank) {
   auto [ours, theirs] = port::launcher::Server::make_pair();
   const std::vector<std::string> variables = environment(rank, theirs.get());
-  RankStart how{.program = program_,
-                .arguments = options_.command,
+  const Program& program = program_of(rank);
+  RankStart how{.program = program.file,
+                .arguments = program.part->command,
                 .environment = variables,
                 .signals = signals_,
                 .files = files_};
   how.boot_socket = theirs.get();
+  how.folder = program.part->folder;
   if (!cores_.empty()) how.core = cores_[static_cast<std::size_t>(rank)];
 
   UniqueFd null;
-  if (rank == 0 && ::isatty(STDIN_FILENO) == 1) {
+  if (rank == 0 && options_.spawner == nullptr && ::isatty(STDIN_FILENO) == 1) {
     input_ = InputForwarder::open();
     how.input = input_.rank_end();
   } else if (rank != 0) {
@@ -157,7 +200,8 @@ void Job::start(int rank) {
   std::pair<UniqueFd, UniqueFd> errors;
   bool draws = false;
   // A single rank writes straight to where we write.
-  if (options_.ranks > 1) {
+  const bool forwards = options_.ranks > 1 || options_.spawner != nullptr;
+  if (forwards) {
     output = output_pipe();
     // On a terminal the first rank may draw a progress bar.
     if (rank == 0 && ::isatty(STDERR_FILENO) == 1) errors = open_terminal(STDERR_FILENO);
@@ -167,13 +211,19 @@ void Job::start(int rank) {
     how.errors = errors.second.get();
   }
   Rank& self = ranks_[static_cast<std::size_t>(rank)];
-  self.process = start_rank(how);
+  try {
+    self.process = start_rank(how);
+  } catch (const StartError& error) {
+    if (options_.spawner != nullptr)
+      options_.spawner->tell(fmt::format("failed {} {}\n", program.number, error.what()));
+    throw;
+  }
   ++alive_;
   guardian_.watch(self.process.pid);
   input_.close_rank_end();
   server_.add(rank, std::move(ours));
-  const std::string prefix = options_.prefix ? fmt::format("[{}] ", rank) : std::string();
-  if (options_.ranks > 1) {
+  const std::string prefix = options_.prefix ? fmt::format("[{}{}] ", options_.name, rank) : std::string();
+  if (forwards) {
     self.output = RankStream(std::move(output.first), prefix, stdout_);
     self.errors = RankStream(std::move(errors.first), prefix, sink_for_errors(), draws);
   }
@@ -187,6 +237,7 @@ int Job::run() {
     start(rank);
     while (const std::optional<int> number = signals_.next()) on_signal(*number);
   }
+  if (options_.spawner != nullptr) options_.spawner->tell("started\n");
   while (!finished()) step();
   report_lost_output();
   while (!finished()) step();
@@ -207,6 +258,10 @@ void Job::collect_sources() {
   if (!stderr_.empty()) watch(stderr_.fd(), POLLOUT, Kind::sink, 1);
   watch(input_.source(), POLLIN, Kind::input_source, 0);
   watch(input_.target(), POLLOUT, Kind::input_target, 0);
+  if (options_.spawner != nullptr) watch(options_.spawner->fd(), POLLIN, Kind::spawner, 0);
+  for (std::size_t i = 0; i < spawned_.size(); ++i) {
+    if (!spawned_[i].ending) watch(spawned_[i].process.pidfd.get(), POLLIN, Kind::spawned_end, static_cast<int>(i));
+  }
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
     const int number = static_cast<int>(i);
@@ -262,6 +317,8 @@ void Job::dispatch(const pollfd& entry, const Source& source) {
       while (const std::optional<int> number = signals_.next()) on_signal(*number);
       break;
     case Kind::end: break;  // later
+    case Kind::spawned_end: on_spawned_end(static_cast<std::size_t>(source.rank)); break;
+    case Kind::spawner: on_spawner(); break;
     case Kind::boot:
       if (server_.fd(source.rank) == entry.fd) server_.on_ready(source.rank, entry.revents, Clock::now());
       break;
@@ -311,9 +368,21 @@ void Job::on_end(int number) {
   server_.rank_ended(number, what);
   on_bootstrap_news();
   if (ending->failed() && !stop_) on_failure(number);
+  note_if_all_ended();
+}
+
+void Job::note_if_all_ended() {
   if (alive_ > 0) return;
   if (!stop_) say_failure();
   all_ended_at_ = Clock::now();
+}
+
+/// A job goes on without those that have spawned it if they have said so.
+void Job::on_spawner() {
+  options_.spawner->on_readable();
+  if (!options_.spawner->take_death() || stop_ || alive_ == 0) return;
+  say(fmt::format("the process that has spawned this job has died; ending {}", port::launcher::format_ranks(living())));
+  stop(SIGTERM, 1);
 }
 
 void Job::on_failure(int number) {
@@ -348,12 +417,17 @@ std::string Job::failure_text() const {
 
 void Job::say_failure(std::string_view consequence) {
   if (!failure_) return;
+  if (failure_->spawned) {
+    if (!options_.quiet) say(fmt::format("a job that rank {} has spawned failed{}", failure_->rank, consequence));
+    return failure_.reset();
+  }
   const bool by_signal = ranks_[static_cast<std::size_t>(failure_->rank)].ending->by_signal;
   if (by_signal || !options_.quiet) say(failure_text() + std::string(consequence));
   failure_.reset();
 }
 
 void Job::on_bootstrap_news() {
+  for (auto& request : server_.take_spawns()) on_spawn(request);
   for (const std::string& complaint : server_.take_complaints()) say(complaint);
   for (const auto& request : server_.take_aborts()) {
     if (stop_) continue;
@@ -409,6 +483,9 @@ void Job::stop(int signal, int exit_code) {
 void Job::signal_living(int number) const noexcept {
   for (const Rank& rank : ranks_) {
     if (rank.process.pid > 0 && !rank.ending) ::kill(-rank.process.pid, number);
+  }
+  for (const Spawned& job : spawned_) {
+    if (!job.ending) ::kill(-job.process.pid, number);
   }
 }
 

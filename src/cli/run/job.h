@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/run/program.h"
+#include "cli/run/spawner.h"
 
 namespace brant::run {
 
@@ -21,6 +22,19 @@ struct JobOptions {
   std::chrono::milliseconds patience{1000};
   std::map<std::string, std::string> env;
   std::vector<std::string> command;  ///< The program and its arguments; not empty.
+
+  /// Where ranks differ in what they run: the first ones have the first part, and so on. Else one part has them all.
+  struct Part {
+    int ranks = 1;
+    std::vector<std::string> command;
+    std::string folder;  ///< To run in; empty: as `brant run`.
+    std::string path;    ///< Folders to look for the program first.
+    std::map<std::string, std::string> env;
+  };
+  std::vector<Part> parts;
+  std::string name;  ///< Of a job that was spawned: before the ranks in prefixes.
+  std::string port;  ///< Where it meets those that spawned it.
+  Spawner* spawner = nullptr;
 };
 
 /// Starts the ranks and returns once all have ended and their output is written. The result is the exit code for `brant

@@ -38,7 +38,19 @@ class Job {
     RankStream errors;
     std::optional<Ending> ending;
   };
-  enum class Kind { signal, end, boot, output, errors, sink, input_source, input_target };
+  /// A job that a rank has spawned.
+  struct Spawned {
+    int rank;
+    RankProcess process;
+    std::optional<Ending> ending;
+  };
+  /// What ranks run.
+  struct Program {
+    std::string file;
+    const JobOptions::Part* part;
+    int number;
+  };
+  enum class Kind { signal, end, spawned_end, spawner, boot, output, errors, sink, input_source, input_target };
   struct Source {
     Kind kind;
     int rank;  // of the sink: 0 standard output, 1 standard error
@@ -47,6 +59,7 @@ class Job {
   struct Failure {
     int rank;
     Clock::time_point patient_until;
+    bool spawned = false;  ///< By a job that the rank has spawned, which has said why.
   };
   /// Why and how far the job is being ended from outside.
   struct Stop {
@@ -55,6 +68,8 @@ class Job {
     bool killed = false;
   };
 
+  void find_programs();
+  [[nodiscard]] const Program& program_of(int rank) const;
   void start(int rank);
   std::vector<std::string> environment(int rank, int boot_socket) const;
 
@@ -67,6 +82,10 @@ class Job {
   void on_signal(int number);
   void on_end(int rank);
   void on_failure(int rank);
+  void on_spawn(port::launcher::Server::SpawnRequest& request);
+  void on_spawned_end(std::size_t number);
+  void on_spawner();
+  void note_if_all_ended();
   void on_bootstrap_news();
   void on_time(Clock::time_point now);
 
@@ -85,7 +104,8 @@ class Job {
   OutputSink& sink_for_errors() { return one_sink_ ? stdout_ : stderr_; }
 
   const JobOptions& options_;
-  std::string program_;
+  std::vector<JobOptions::Part> parts_;
+  std::vector<Program> programs_;  ///< By rank.
   std::string job_id_;
   std::vector<int> cores_;
   rlimit files_{};
@@ -97,6 +117,7 @@ class Job {
   bool one_sink_ = false;
   InputForwarder input_;
   std::vector<Rank> ranks_;
+  std::vector<Spawned> spawned_;
   int alive_ = 0;
 
   std::vector<pollfd> entries_;

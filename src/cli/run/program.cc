@@ -31,14 +31,15 @@ std::string own_folder() {
 }
 
 /// PATH, then beside this program: examples and benchmarks lie there, and are called by their names in the texts.
-std::vector<std::string> places() {
+std::vector<std::string> places(const std::string& path) {
   std::vector<std::string> folders;
-  std::string_view rest = env("PATH");
-  while (!rest.empty()) {
-    const std::size_t colon = rest.find(':');
-    const std::string_view folder = rest.substr(0, colon);
-    rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
-    folders.emplace_back(folder.empty() ? "." : folder);
+  for (std::string_view rest : {std::string_view(path), env("PATH")}) {
+    while (!rest.empty()) {
+      const std::size_t colon = rest.find(':');
+      const std::string_view folder = rest.substr(0, colon);
+      rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+      folders.emplace_back(folder.empty() ? "." : folder);
+    }
   }
   if (std::string own = own_folder(); !own.empty()) folders.push_back(std::move(own));
   return folders;
@@ -46,7 +47,7 @@ std::vector<std::string> places() {
 
 }  // namespace
 
-std::string find_program(const std::string& name) {
+std::string find_program(const std::string& name, const std::string& path) {
   constexpr int kNotFound = 127;
   constexpr int kNotExecutable = 126;
   if (name.find('/') != std::string::npos) {
@@ -57,7 +58,7 @@ std::string find_program(const std::string& name) {
   }
   if (name.empty()) throw StartError(kNotFound, "the program's name is empty");
   std::string not_executable;
-  for (const std::string& folder : places()) {
+  for (const std::string& folder : places(path)) {
     const std::string file = fmt::format("{}/{}", folder, name);
     const Kind kind = kind_of(file);
     if (kind == Kind::good) return file;

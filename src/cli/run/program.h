@@ -17,7 +17,7 @@ class StartError : public std::runtime_error {
 };
 
 /// The file to execute for `name`: itself if it has a slash, otherwise the first in PATH, as in a shell, and then in
-/// the folder of this program. Throws StartError.
-std::string find_program(const std::string& name);
+/// the folder of this program. `path`: folders to look into first. Throws StartError.
+std::string find_program(const std::string& name, const std::string& path = {});
 
 }  // namespace brant::run

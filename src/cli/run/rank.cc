@@ -41,6 +41,7 @@ void redirect(int from, int to) noexcept {
   redirect(start.output, STDOUT_FILENO);
   redirect(start.errors, STDERR_FILENO);
   ::fcntl(start.boot_socket, F_SETFD, 0);
+  for (const int fd : start.passed) ::fcntl(fd, F_SETFD, 0);
   ::setrlimit(RLIMIT_NOFILE, &start.files);
   if (start.core) {
     cpu_set_t cores;
@@ -49,6 +50,11 @@ void redirect(int from, int to) noexcept {
     ::sched_setaffinity(0, sizeof cores, &cores);
   }
   start.signals.restore_in_child();
+  if (!start.folder.empty() && ::chdir(start.folder.c_str()) != 0) {
+    const int error = -errno;
+    [[maybe_unused]] const ssize_t told = ::write(report, &error, sizeof error);
+    ::_exit(127);
+  }
   ::execve(start.program.c_str(), argv, envp);
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(report, &error, sizeof error);
@@ -56,6 +62,8 @@ void redirect(int from, int to) noexcept {
 }
 
 [[noreturn]] void throw_exec_error(const RankStart& start, int error) {
+  if (error < 0)
+    throw StartError(1, fmt::format("'{}' is no folder to run in: {}", start.folder, std::strerror(-error)));
   if (error == ENOEXEC) {
     throw StartError(
         126, fmt::format("'{}' is no program this system can execute (a script needs a first line like #!/bin/sh)",

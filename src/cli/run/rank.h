@@ -20,6 +20,8 @@ struct RankStart {
   const Signals& signals;
   rlimit files{};  ///< The limit of open files that `brant run` itself was given.
   int boot_socket = -1;
+  std::vector<int> passed{};  ///< Besides the socket.
+  std::string folder{};       ///< To run in; empty: as `brant run`.
   int input = -1;
   int output = -1;
   int errors = -1;

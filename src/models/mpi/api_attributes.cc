@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/dynamic/spawning.h"
 #include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
 
@@ -21,8 +24,10 @@ void* predefined_attribute(int number) {
     case MPI_HOST: return &host;
     case MPI_IO: return &io;
     case MPI_WTIME_IS_GLOBAL: return &clock_is_global;
-    case MPI_APPNUM: return &application;
-    case MPI_UNIVERSE_SIZE: universe = current_rank().world->size(); return &universe;
+    case MPI_APPNUM: application = own_command(); return &application;
+    case MPI_UNIVERSE_SIZE:
+      universe = std::max(current_rank().world->size(), static_cast<int>(std::thread::hardware_concurrency()));
+      return &universe;
     case MPI_LASTUSEDCODE: return rank_life().errors.last_code();
     default: return nullptr;
   }

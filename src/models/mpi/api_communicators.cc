@@ -6,6 +6,7 @@
 #include "models/mpi/calls.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/duplicate_request.h"
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
 
@@ -253,6 +254,7 @@ int comm_free(MPI_Comm* comm) noexcept {
     require(!is_predefined(*comm), MPI_ERR_COMM, "{} is there as long as MPI is", c.name);
     const int outcome = c.attributes.remove_all(process()->key_values(), *comm);
     require(outcome == MPI_SUCCESS, outcome, "the program's function that deletes an attribute failed");
+    if (*comm == current_rank().parent) current_rank().parent = MPI_COMM_NULL;
     *comm = MPI_COMM_NULL;
     drop_communicator(c);
   });
@@ -261,6 +263,7 @@ int comm_free(MPI_Comm* comm) noexcept {
 int comm_disconnect(MPI_Comm* comm) noexcept {
   return on_communicator("MPI_Comm_disconnect", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
     current_rank().wait([&] { return c.users == 1; });
+    if (has_strangers(c)) process()->connections().disconnect(c);
     return comm_free(comm);
   });
 }

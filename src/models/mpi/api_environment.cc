@@ -9,6 +9,7 @@
 
 #include "brant/mpi/runtime.h"
 #include "models/mpi/calls.h"
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/export_forms.h"
 #include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
@@ -84,6 +85,9 @@ int finalize() noexcept {
     rank.wait([&] { return rank.buffered.empty(); });
     // Whoever leaves has got what was sent to it.
     static_cast<void>(rank.world->team().run(brant::barrier()));
+    if (!process()->has_connections()) return;
+    process()->connections().part();
+    process()->connections().spawned().leave();
   });
   end_world();
   return outcome;
@@ -140,14 +144,6 @@ double wtick() noexcept { return 1e-9; }
 
 /// Of the hardware brant tells nothing this way.
 int get_hw_resource_info(MPI_Info* hw_info) noexcept { return info_create(hw_info); }
-
-/// Nobody spawned this process.
-int comm_get_parent(MPI_Comm* parent) noexcept {
-  return call("MPI_Comm_get_parent", [&] {
-    require_place(static_cast<const void*>(parent), "parent");
-    *parent = MPI_COMM_NULL;
-  });
-}
 
 int pcontrol(const int) noexcept { return MPI_SUCCESS; }
 

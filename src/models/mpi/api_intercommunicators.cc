@@ -7,6 +7,8 @@
 
 #include "models/mpi/calls.h"
 #include "models/mpi/communicators.h"
+#include "models/mpi/dynamic/connections.h"
+#include "models/mpi/dynamic/meeting.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
 
@@ -40,23 +42,29 @@ std::vector<std::int32_t> numbers_of(const Members& members) {
   return numbers;
 }
 
-/// What the leaders of two groups tell each other: the ranks of their groups.
-std::vector<std::int32_t> swap_groups(MPI_Comm peer_comm, int remote_leader, int tag, const Members& own) {
-  Communicator& peer = communicator_of(peer_comm);
+/// How many ranks a group has; this number: it, or whom it is to be connected with, has members of several jobs, who
+/// know each other by contacts alone.
+constexpr std::int32_t kStrangers = -1;
+
+/// What the leaders of two groups tell each other: the ranks of their groups. Nothing where they have strangers.
+std::vector<std::int32_t> swap_groups(Communicator& peer, int remote_leader, int tag, const Members& own,
+                                      std::int32_t& count) {
   require_destination(peer, remote_leader, tag);
   require(remote_leader != MPI_PROC_NULL, MPI_ERR_RANK, "the leader of the other group is MPI_PROC_NULL");
   const std::vector<std::int32_t> given = numbers_of(own);
-  const auto count = static_cast<std::int32_t>(given.size());
-  std::int32_t others = 0;
-  swap_values(peer, remote_leader, tag, {&count, 1}, {&others, 1});
-  std::vector<std::int32_t> got(static_cast<std::size_t>(others));
-  swap_values(peer, remote_leader, tag, given, got);
+  const bool strangers = has_strangers(peer) || has_strangers(own.ids());
+  const std::int32_t told = strangers ? kStrangers : static_cast<std::int32_t>(given.size());
+  swap_values(peer, remote_leader, tag, {&told, 1}, {&count, 1});
+  if (strangers) count = kStrangers;
+  std::vector<std::int32_t> got(count != kStrangers ? static_cast<std::size_t>(count) : 0);
+  if (count != kStrangers) swap_values(peer, remote_leader, tag, given, got);
   return got;
 }
 
 /// What the leader of a group knows of the other one.
 struct OtherGroup {
-  std::vector<std::int32_t> numbers;  ///< Of its ranks; none where the leader did not reach the other.
+  std::int32_t count = 0;             ///< Of its ranks, or `kStrangers`; 0: the leader did not reach it.
+  std::vector<std::int32_t> numbers;  ///< Of them; none with strangers.
   Making making;                      ///< As the leaders name what both groups make.
 };
 
@@ -65,11 +73,11 @@ void tell_group(Communicator& local, int leader, OtherGroup& other) {
   const auto from_leader = [&](std::span<std::int32_t> values) {
     local.team().run(broadcast(Buffer(values), leader)).or_throw("the leader of this group told nothing of the other");
   };
-  std::array<std::int32_t, 3> said = {static_cast<std::int32_t>(other.numbers.size()),
-                                      static_cast<std::int32_t>(other.making.parent), other.making.tag};
+  std::array<std::int32_t, 3> said = {other.count, static_cast<std::int32_t>(other.making.parent), other.making.tag};
   from_leader(said);
+  other.count = said[0];
   other.making = {static_cast<std::uint32_t>(said[1]), said[2]};
-  other.numbers.resize(static_cast<std::size_t>(said[0]));
+  other.numbers.resize(other.count != kStrangers ? static_cast<std::size_t>(other.count) : 0);
   if (!other.numbers.empty()) from_leader(other.numbers);
 }
 
@@ -150,14 +158,23 @@ int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     std::exception_ptr fault;
     if (local.rank == local_leader) {
       try {
-        other.numbers = swap_groups(peer_comm, remote_leader, tag, *local.members);
-        other.making = {communicator_of(peer_comm).context, tag};
+        Communicator& peer = communicator_of(peer_comm);
+        other.numbers = swap_groups(peer, remote_leader, tag, *local.members, other.count);
+        other.making = {peer.context, tag};
       } catch (const CallError&) {
+        other.count = 0;
         fault = std::current_exception();  // the others must hear of it first
       }
     }
     tell_group(local, local_leader, other);
     if (fault != nullptr) std::rethrow_exception(fault);
+    if (other.count == kStrangers) {
+      *newintercomm =
+          publish(introduce_group(local, local_leader,
+                                  [&] { return Talk(current_rank(), communicator_of(peer_comm), remote_leader, tag); }),
+                  local);
+      return;
+    }
     require(!other.numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
             local_leader);
     SharedMembers remote = members_from(other.numbers);

@@ -22,6 +22,9 @@ struct Communicator final : Object {
   /// `kOwnContext`.
   static constexpr std::uint32_t kHandedOut = 1u << 28;
   static constexpr std::uint32_t kContexts = 1u << 29;
+  /// Those that a member hands out to members in several jobs, which are random: jobs share no numbering.
+  static constexpr std::uint32_t kHandedToStrangers = kHandedOut + (1u << 27);
+  static constexpr std::uint32_t kMeeting = kContexts - 1;  ///< Of no communicator: of what two roots say at a port.
   static constexpr std::uint32_t kMakingContext = 1u << 29;
   static constexpr std::uint32_t kOwnContext = 1u << 31;
   static constexpr ObjectKind kKind = ObjectKind::communicator;

@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "models/mpi/call_error.h"
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
@@ -18,9 +20,9 @@ struct Agreed {
   RankTeam team;
 };
 
-Agreed agree(RankState& rank, std::span<const RankId> ids, const Making& making) {
+Agreed agree(RankState& rank, std::span<const RankId> ids, const Making& making, std::uint64_t label = 0) {
   const std::uint32_t context = agree_on_context(rank, ids, making);
-  return {context, RankTeam(rank, ids, context)};
+  return {context, RankTeam(rank, ids, context, label)};
 }
 
 }  // namespace
@@ -37,8 +39,8 @@ std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers m
 }
 
 std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, SharedMembers remote,
-                                                const Making& making) {
-  auto [context, team] = agree(rank, in_team_order(*members, *remote), making);
+                                                const Making& making, std::uint64_t label) {
+  auto [context, team] = agree(rank, in_team_order(*members, *remote), making, label);
   const int own = members->find(rank.id);
   return std::make_unique<Communicator>(context, std::move(members), std::move(remote), own, std::move(team));
 }
@@ -53,12 +55,27 @@ std::unique_ptr<Communicator> make_alike_later(const Communicator& communicator)
   return std::make_unique<Communicator>(0, communicator.members, communicator.remote, communicator.rank, RankTeam());
 }
 
+namespace {
+
+/// Jobs know nothing of each other's numbers, so these are as good as random.
+std::uint32_t context_for_strangers(const RankState& rank) {
+  const std::uint64_t seed[] = {rank.process.connections().name_of(rank.id), rank.handed_out};
+  const auto mixed = static_cast<std::uint32_t>(checksum_of(std::as_bytes(std::span(seed))) >> 20);
+  return Communicator::kHandedToStrangers + mixed % (Communicator::kMeeting - Communicator::kHandedToStrangers);
+}
+
+}  // namespace
+
 /// Numbers of different ranks differ by who they are.
-std::uint32_t hand_out_context(RankState& rank) {
+std::uint32_t hand_out_context(RankState& rank, const Communicator& original) {
+  if (has_strangers(original)) {
+    ++rank.handed_out;
+    return context_for_strangers(rank);
+  }
   const auto ranks = static_cast<std::uint64_t>(Process::placement().ranks);
   const std::uint64_t context =
       Communicator::kHandedOut + rank.handed_out * ranks + static_cast<std::uint64_t>(rank.id.value);
-  require(context < Communicator::kContexts, MPI_ERR_OTHER,
+  require(context < Communicator::kHandedToStrangers, MPI_ERR_OTHER,
           "{} communicators were copied by MPI_Comm_idup: there is no number for one more", rank.handed_out);
   ++rank.handed_out;
   return static_cast<std::uint32_t>(context);
@@ -70,13 +87,15 @@ void Communicator::form_team() {
 }
 
 std::uint64_t communicator_label(std::span<const RankId> ids, std::uint32_t context) noexcept {
-  const RankId lowest = *std::ranges::min_element(ids);
-  return (std::uint64_t{context} << 32 | static_cast<std::uint32_t>(lowest.value)) + 1;
+  // Jobs have numbers of their own for members; with one rank in a process, a team differs by its processes anyway.
+  const std::int32_t lowest = has_strangers(ids) ? 0 : std::ranges::min_element(ids)->value;
+  return (std::uint64_t{context} << 32 | static_cast<std::uint32_t>(lowest)) + 1;
 }
 
 MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler, std::uint64_t session) noexcept {
   made->set_handler(handler);
   made->session = session;
+  if (has_strangers(*made)) process()->connections().connect(*made);
   return handle_of<MPI_Comm>(*made.release());
 }
 
@@ -94,7 +113,11 @@ MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks,
   return publish(std::move(made), parent);
 }
 
-bool comes_first(const Members& members, const Members& remote) noexcept { return members[0] < remote[0]; }
+bool comes_first(const Members& members, const Members& remote) {
+  if (!has_strangers(members.ids()) && !has_strangers(remote.ids())) return members[0] < remote[0];
+  const Connections& connections = process()->connections();
+  return connections.name_of(members[0]) < connections.name_of(remote[0]);
+}
 
 std::vector<RankId> in_team_order(const Members& members, const Members& remote) {
   const bool first = comes_first(members, remote);

@@ -27,16 +27,17 @@ inline constexpr TeamOptions kTeamOptions{.patience = std::chrono::hours(24 * 36
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members,
                                                               const Making& making);
 /// The same between the group of this rank and another, which have no rank in common. The other group calls it with the
-/// two exchanged.
+/// two exchanged. `label`: of those who have just met, see RankTeam.
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members,
-                                                              SharedMembers remote, const Making& making);
+                                                              SharedMembers remote, const Making& making,
+                                                              std::uint64_t label = 0);
 /// One with the same groups.
 [[nodiscard]] std::unique_ptr<Communicator> make_alike(RankState& rank, const Communicator& communicator);
 
 /// The same without waiting for the others: its context, which one member hands out, is still to be set.
 [[nodiscard]] std::unique_ptr<Communicator> make_alike_later(const Communicator& communicator);
-/// A context that no communicator of this rank's, or of any other's, has.
-[[nodiscard]] std::uint32_t hand_out_context(RankState& rank);
+/// A context that no communicator of this rank's, or of any other's, has; for a copy of this one.
+[[nodiscard]] std::uint32_t hand_out_context(RankState& rank, const Communicator& original);
 
 /// The handle that the program gets of a new communicator, whose errors go to this handler. `session`: the number of
 /// the one that it derives from.
@@ -47,8 +48,9 @@ inline constexpr TeamOptions kTeamOptions{.patience = std::chrono::hours(24 * 36
 /// Makes one of the ranks that a list names, which share a topology: the handle, and MPI_COMM_NULL for other ranks.
 [[nodiscard]] MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks, Topology topology);
 
-/// Of two groups, the one whose first member has the lower number is the first.
-[[nodiscard]] bool comes_first(const Members& members, const Members& remote) noexcept;
+/// Of two groups, the one whose first member has the lower number is the first; with members in several jobs, the one
+/// whose first member has the lower name.
+[[nodiscard]] bool comes_first(const Members& members, const Members& remote);
 /// The ranks of both groups one behind the other, in an order that both find.
 [[nodiscard]] std::vector<RankId> in_team_order(const Members& members, const Members& remote);
 

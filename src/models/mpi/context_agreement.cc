@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <vector>
 
-#include "models/mpi/communicator.h"
+#include "models/mpi/communicators.h"
 #include "models/mpi/posting.h"
 #include "models/mpi/process.h"
 #include "models/mpi/rank_state.h"
@@ -20,38 +22,39 @@ constexpr std::uint32_t kNotNow = ~std::uint32_t{0};
 /// Finds the largest of the numbers that the members of a making have.
 class LargestNumber {
  public:
-  LargestNumber(RankState& rank, std::span<const RankId> ids, const Making& making) noexcept
+  LargestNumber(RankState& rank, std::span<const RankId> ids, const Making& making)
       : rank_(rank),
-        ids_(ids),
-        own_(static_cast<std::size_t>(std::ranges::find(ids, rank.id) - ids.begin())),
+        among_(make_communicator_later(rank.id, std::make_shared<Members>(std::vector(ids.begin(), ids.end())), 0)),
+        own_(static_cast<std::size_t>(among_->rank)),
+        size_(ids.size()),
         context_(context_of(making)),
         tag_(std::max(making.tag, 0)) {}
 
   [[nodiscard]] std::uint32_t among(std::uint32_t number) {
     std::size_t bit = 1;
-    for (; bit < ids_.size() && (own_ & bit) == 0; bit *= 2) {
-      if (own_ + bit < ids_.size()) number = std::max(number, receive(ids_[own_ + bit]));
+    for (; bit < size_ && (own_ & bit) == 0; bit *= 2) {
+      if (own_ + bit < size_) number = std::max(number, receive(own_ + bit));
     }
     if (own_ != 0) {
-      send(ids_[own_ - bit], number);
-      number = receive(ids_[own_ - bit]);
+      send(own_ - bit, number);
+      number = receive(own_ - bit);
     }
     for (bit /= 2; bit != 0; bit /= 2) {
-      if (own_ + bit < ids_.size()) send(ids_[own_ + bit], number);
+      if (own_ + bit < size_) send(own_ + bit, number);
     }
     return number;
   }
 
  private:
-  void send(RankId to, std::uint32_t number) {
-    SendRequest request(rank_, *rank_.world, typed(number), to.value, tag_, SendMode::standard);
+  void send(std::size_t to, std::uint32_t number) {
+    SendRequest request(rank_, *among_, typed(number), static_cast<int>(to), tag_, SendMode::standard);
     request.context = context_;
     request.start();
     complete(request);
   }
-  std::uint32_t receive(RankId from) {
+  std::uint32_t receive(std::size_t from) {
     std::uint32_t number = 0;
-    ReceiveRequest request(rank_, *rank_.world, typed(number), from.value, tag_);
+    ReceiveRequest request(rank_, *among_, typed(number), static_cast<int>(from), tag_);
     request.wanted.context = context_;
     request.start();
     complete(request);
@@ -65,8 +68,9 @@ class LargestNumber {
   static TypedBuffer typed(std::uint32_t& number) { return {&number, 1, MPI_UINT32_T}; }
 
   RankState& rank_;
-  const std::span<const RankId> ids_;
-  const std::size_t own_;  ///< The place of this rank among them.
+  const std::unique_ptr<Communicator> among_;  ///< Its members number each other alike, whatever jobs they are of.
+  const std::size_t own_;                      ///< The place of this rank among them.
+  const std::size_t size_;
   const std::uint32_t context_;
   const std::int32_t tag_;
 };

@@ -12,7 +12,7 @@ void DuplicateRequest::start() noexcept {
   Status status = Status::ok;
   try {
     RankTeam& team = communicator->team();
-    if (team.rank() == 0) context_ = hand_out_context(rank);
+    if (team.rank() == 0) context_ = hand_out_context(rank, *communicator);
     op_.delivered = {
         [](void* self, const OpResult& result) noexcept { static_cast<DuplicateRequest*>(self)->take(result.status); },
         this};

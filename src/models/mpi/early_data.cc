@@ -6,7 +6,7 @@
 namespace brant::mpi {
 
 bool EarlyData::take_credit(Rank to, std::size_t bytes) noexcept {
-  EarlyCredit& in_use = in_use_[static_cast<std::size_t>(to.value)];
+  EarlyCredit& in_use = in_use_[to];
   if (in_use.messages == kCredit.messages || in_use.bytes + bytes > kCredit.bytes) return false;
   ++in_use.messages;
   in_use.bytes += bytes;
@@ -14,21 +14,19 @@ bool EarlyData::take_credit(Rank to, std::size_t bytes) noexcept {
 }
 
 void EarlyData::give_back(Rank to, const EarlyCredit& credit) noexcept {
-  EarlyCredit& in_use = in_use_[static_cast<std::size_t>(to.value)];
+  EarlyCredit& in_use = in_use_[to];
   in_use.messages -= std::min(in_use.messages, credit.messages);
   in_use.bytes -= std::min(in_use.bytes, credit.bytes);
 }
 
 bool EarlyData::count_taken(Rank from, std::uint64_t bytes) noexcept {
-  EarlyCredit& taken = taken_[static_cast<std::size_t>(from.value)];
+  EarlyCredit& taken = taken_[from];
   ++taken.messages;
   taken.bytes += bytes;
   return taken.messages >= kTold.messages || taken.bytes >= kTold.bytes;
 }
 
-EarlyCredit EarlyData::take_out_taken(Rank from) noexcept {
-  return std::exchange(taken_[static_cast<std::size_t>(from.value)], {});
-}
+EarlyCredit EarlyData::take_out_taken(Rank from) noexcept { return std::exchange(taken_[from], {}); }
 
 namespace {
 

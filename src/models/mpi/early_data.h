@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "brant/base/ids.h"
 #include "models/mpi/envelope.h"
+#include "models/mpi/per_process.h"
 #include "ops/am/message.h"
 #include "ops/lane/data_lanes.h"
 
@@ -28,8 +28,7 @@ class EarlyData {
   /// As soon as so much has been taken, the sender is told.
   static constexpr EarlyCredit kTold{.messages = kCredit.messages / 4, .bytes = kCredit.bytes / 4};
 
-  EarlyData(lane::DataLanes& lanes, int processes)
-      : lanes_(lanes), in_use_(static_cast<std::size_t>(processes)), taken_(static_cast<std::size_t>(processes)) {}
+  EarlyData(lane::DataLanes& lanes, int processes) : lanes_(lanes), in_use_(processes), taken_(processes) {}
   EarlyData(const EarlyData&) = delete;
   EarlyData& operator=(const EarlyData&) = delete;
 
@@ -54,8 +53,8 @@ class EarlyData {
 
  private:
   lane::DataLanes& lanes_;
-  std::vector<EarlyCredit> in_use_;  ///< By receiver.
-  std::vector<EarlyCredit> taken_;   ///< By sender: what it has not been told of.
+  PerProcess<EarlyCredit> in_use_;  ///< By receiver.
+  PerProcess<EarlyCredit> taken_;   ///< By sender: what it has not been told of.
 };
 
 }  // namespace brant::mpi

@@ -17,6 +17,9 @@ enum class Word : std::uint8_t {
   data,               ///< To the receiver: by which number of the lane it comes.
   matched,            ///< To the sender: a receive has taken it.
   credits,            ///< To the sender: receives have taken so many that were accompanied.
+  knock,              ///< To the process that has opened a port: somebody wants to connect to it.
+  answered,           ///< To the one that has knocked.
+  parting,            ///< To a connected process of another job: this one is in MPI_Finalize or MPI_Comm_disconnect.
 };
 
 /// The header of every message. `target` and, in `Announcement`, `from` number the ranks of one process.
@@ -50,6 +53,13 @@ struct Consignment {
   std::uint64_t bytes = 0;
   MemoryKind kind = MemoryKind::host;  ///< Of the source.
   std::uint8_t unused[7] = {};
+};
+
+/// The payload of `knock`, `answered` and `parting`.
+struct DoorWord {
+  std::uint64_t port = 0;    ///< In `parting` the context of a communicator, and 1; 0: MPI_Finalize.
+  std::int32_t tag = 0;      ///< Chosen by the one that knocks, for all that the two say to each other.
+  std::uint32_t opened = 0;  ///< In `answered`: MPI_Comm_accept has taken it; 0: the port is not open, or no more.
 };
 
 /// The payload of a word of the protocol, which has its size.

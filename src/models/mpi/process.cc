@@ -12,6 +12,10 @@
 #include "base/env.h"
 #include "base/place.h"
 #include "models/mpi/call_turns.h"
+#include "models/mpi/communicators.h"
+#include "models/mpi/dynamic/connections.h"
+#include "models/mpi/dynamic/meeting.h"
+#include "models/mpi/dynamic/spawning.h"
 #include "models/mpi/parting.h"
 #include "models/mpi/rank_life.h"
 #include "models/mpi/stall_report.h"
@@ -86,7 +90,22 @@ RankState& made_rank(int thread_level) {
 
 RankPlacement Process::g_placement;
 
-Process::Process(RankThreads* threads) : threads_(threads), number_(::getpid()), transport_(engine(), *this) {
+namespace {
+
+/// The standard lets every program connect with others, so all can be joined unless BRANT_JOIN says otherwise.
+RuntimeOptions options_of_mpi(bool several_ranks) {
+  RuntimeOptions options = RuntimeOptions::from_environment();
+  if (env("BRANT_JOIN").empty() && !several_ranks) options.joining = Joining::if_possible;
+  return options;
+}
+
+}  // namespace
+
+Process::Process(RankThreads* threads)
+    : runtime_(options_of_mpi(threads != nullptr)),
+      threads_(threads),
+      number_(::getpid()),
+      transport_(engine(), *this) {
   g_placement = placement_of(runtime_, threads);
   const int own = runtime_.rank().value;
   for (int slot = 0; slot < g_placement.count_in(own); ++slot)
@@ -119,6 +138,21 @@ bool Process::is_own() const noexcept { return ::getpid() == number_; }
 WindowMessenger& Process::windows() {
   if (windows_ == nullptr) windows_ = std::make_unique<WindowMessenger>(engine(), *this);
   return *windows_;
+}
+
+Connections& Process::connections() {
+  require(threads_ == nullptr, MPI_ERR_UNSUPPORTED_OPERATION,
+          "with several ranks in a process (--ranks) a program cannot connect with others or spawn: start it by "
+          "`brant run -n {}` alone",
+          g_placement.ranks);
+  if (connections_ == nullptr) connections_ = std::make_unique<Connections>(*this);
+  return *connections_;
+}
+
+void Process::hear(Rank from, Word word, const DoorWord& body) noexcept {
+  if (connections_ != nullptr) return connections_->hear(from, word, body);
+  // The port was closed long ago.
+  if (word == Word::knock) static_cast<void>(transport_.tell(from, Word::answered, {.tag = body.tag}));
 }
 
 /// Containers that share no memory are hosts of their own.
@@ -157,8 +191,15 @@ int granted_thread_level(int wish) noexcept {
 }
 
 void start_world(int thread_level) {
-  made_rank(thread_level).start_world(thread_level);
+  RankState& rank = made_rank(thread_level);
+  rank.start_world(thread_level);
   rank_life().world = RankLife::World::running;
+  if (rank.process.threads() != nullptr) return;
+  if (const std::string port = port_of_parents(); !port.empty()) {
+    auto made = connect_group(*rank.world, 0, [&] { return Where{port, std::nullopt}; });
+    made->name = "MPI_COMM_PARENT";
+    rank.parent = publish(std::move(made), *rank.world);
+  }
 }
 
 Session& start_session(ErrorHandler& handler, int thread_level) {

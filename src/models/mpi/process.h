@@ -17,6 +17,7 @@
 
 namespace brant::mpi {
 
+class Connections;
 class WindowMessenger;
 
 /// What MPI has in this process: the runtime, and the ranks that live here. The first MPI_Init or MPI_Session_init
@@ -35,6 +36,12 @@ class Process {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   /// Made by the first window.
   [[nodiscard]] WindowMessenger& windows();
+  /// With processes of other jobs; made when they are first asked for. Throws MPI_ERR_UNSUPPORTED_OPERATION where
+  /// several ranks live in this process.
+  [[nodiscard]] Connections& connections();
+  [[nodiscard]] bool has_connections() const noexcept { return connections_ != nullptr; }
+  /// A word about connections.
+  void hear(Rank from, Word word, const DoorWord& body) noexcept;
   [[nodiscard]] KeyValues& key_values() noexcept { return key_values_; }
   [[nodiscard]] AllocatedMemory& allocated() noexcept { return allocated_; }
   /// The rank that runs.
@@ -81,6 +88,7 @@ class Process {
   SharedTeams shared_teams_;
   std::vector<std::unique_ptr<RankState>> ranks_;
   std::unique_ptr<WindowMessenger> windows_;
+  std::unique_ptr<Connections> connections_;
 };
 
 namespace detail {

@@ -88,6 +88,7 @@ class RankState {
   /// All ranks, and this one alone. The program has handles of them while `has_world`; brant uses them at any time.
   const std::unique_ptr<Communicator> world;
   const std::unique_ptr<Communicator> self;
+  MPI_Comm parent = MPI_COMM_NULL;  ///< With those that have spawned this job, until it is disconnected.
   ContextNumbers contexts;
   std::uint64_t handed_out = 0;  ///< Contexts that it gave to copies of communicators.
   std::int32_t next_partition_tag = 0;

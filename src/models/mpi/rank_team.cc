@@ -24,7 +24,7 @@ RankTeam::RankTeam(RankTeam&&) noexcept = default;
 RankTeam& RankTeam::operator=(RankTeam&&) noexcept = default;
 RankTeam::~RankTeam() = default;
 
-RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context)
+RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context, std::uint64_t label)
     : size_(static_cast<int>(ids.size())),
       place_(static_cast<unsigned>(std::ranges::find(ids, rank.id) - ids.begin())) {
   if (rank.process.threads() != nullptr && some_share_a_process(ids)) {
@@ -35,6 +35,10 @@ RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t c
     for (const RankId id : ids) processes.push_back(Process::process_of(id));
     TeamOptions options = kTeamOptions;
     options.label = communicator_label(ids, context);
+    if (label != 0) {
+      options.label = label;
+      options.forming_patience = rank.process.engine().options().boot_timeout;
+    }
     team_ = Team(rank.process.runtime(), processes, options);
   }
   rank_ = &rank;

@@ -20,8 +20,9 @@ class RankTeam {
   /// Closed.
   RankTeam() noexcept;
   /// Of these ranks, in this order, the calling one among them: all of them call it, and it waits for all. `context`:
-  /// of their communicator. Throws Error.
-  RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context);
+  /// of their communicator. `label`: not 0 where they have just met: a number that no other team of them has; then they
+  /// wait no longer for each other than at the start of a job. Throws Error.
+  RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context, std::uint64_t label = 0);
   RankTeam(RankTeam&&) noexcept;
   RankTeam& operator=(RankTeam&&) noexcept;
   ~RankTeam();

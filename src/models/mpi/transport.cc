@@ -15,8 +15,8 @@ Transport::Transport(Engine& engine, Process& process)
       lanes_(engine.service<lane::DataLanes>()),
       early_data_(lanes_, engine.job().size),
       landings_(lanes_, messenger_, early_data_),
-      early_units_(static_cast<std::size_t>(engine.job().size)),
-      waiting_(static_cast<std::size_t>(engine.job().size)),
+      early_units_(engine.job().size),
+      waiting_(engine.job().size),
       lost_(static_cast<std::size_t>(engine.job().size)) {
   messenger_.claim(am::ServiceId::mpi, &Transport::on_message, &Transport::on_trouble, this, &Transport::take_in_place);
 }
@@ -24,13 +24,17 @@ Transport::Transport(Engine& engine, Process& process)
 Transport::~Transport() {
   messenger_.claim(am::ServiceId::mpi, nullptr, nullptr, nullptr);
   engine_.pollers().detach(*this);
-  for (am::MessageList& list : waiting_) {
+  waiting_.for_each([this](Rank, am::MessageList& list) {
     while (am::Message* message = list.pop_front()) messenger_.release(*message);
-  }
+  });
 }
 
 bool Transport::is_lost(RankId id) const noexcept {
-  return lost_[static_cast<std::size_t>(Process::process_of(id).value)];
+  const std::int32_t process = Process::process_of(id).value;
+  if (!joined_rank::is_one(process)) [[likely]]
+    return lost_[static_cast<std::size_t>(process)];
+  const Peer* peer = engine_.peers().joined().find(process);
+  return peer == nullptr || peer->lost;
 }
 
 bool Transport::is_hopeless(const Communicator& communicator, int source) const noexcept {
@@ -147,7 +151,7 @@ bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<co
 /// takes a message of its own.
 bool Transport::send_at_once(SendRequest& request, RankId to) noexcept {
   const Rank process = Process::process_of(to);
-  if (!request.source.contiguous() || !waiting_[static_cast<std::size_t>(process.value)].empty()) return false;
+  if (!request.source.contiguous() || !waiting_[process].empty()) return false;
   const Envelope envelope = envelope_of(request, to, Word::eager);
   const Status status = messenger_.send_at_once(process, am::ServiceId::mpi,
                                                 {reinterpret_cast<const std::byte*>(&envelope), sizeof envelope},
@@ -164,7 +168,7 @@ void Transport::post(Rank to, am::Message& message, SendRequest& request, bool e
     if (ends_when_sent) request.end(MPI_SUCCESS);
     return arrive(*process_.rank_at(message.header<Envelope>().target), message);
   }
-  am::MessageList& waiting = waiting_[static_cast<std::size_t>(to.value)];
+  am::MessageList& waiting = waiting_[to];
   if (waiting.empty()) {
     const Status status = messenger_.send(to, am::ServiceId::mpi, message);
     if (status == Status::ok) {
@@ -184,15 +188,15 @@ void Transport::post(Rank to, am::Message& message, SendRequest& request, bool e
 
 unsigned Transport::poll() noexcept {
   unsigned events = 0;
-  for (std::size_t to = 0; to != waiting_.size() && waiting_count_ != 0; ++to) {
-    while (am::Message* message = waiting_[to].front()) {
+  waiting_.for_each([&](Rank to, am::MessageList& list) {
+    while (am::Message* message = list.front()) {
       auto& request = *reinterpret_cast<SendRequest*>(message->scratch[0]);
       const bool ends_when_sent = message->scratch[1] != 0;
-      waiting_[to].pop_front();
-      const Status status = messenger_.send(Rank{static_cast<std::int32_t>(to)}, am::ServiceId::mpi, *message);
+      list.pop_front();
+      const Status status = messenger_.send(to, am::ServiceId::mpi, *message);
       if (status == Status::limit_reached) {
         mark(*message, request, ends_when_sent);
-        waiting_[to].push_front(*message);
+        list.push_front(*message);
         break;
       }
       --waiting_count_;
@@ -200,7 +204,7 @@ unsigned Transport::poll() noexcept {
       if (status != Status::ok) messenger_.release(*message);
       if (status != Status::ok || ends_when_sent) request.end(error_class_of(status));
     }
-  }
+  });
   if (waiting_count_ == 0) engine_.pollers().detach(*this);
   return events;
 }
@@ -239,9 +243,7 @@ bool Transport::send_accompanied(SendRequest& request, RankId to) noexcept {
   const Rank process = Process::process_of(to);
   if (process.value == engine_.job().rank || host_accessible(request.source.kind())) return false;
   if (request.source.bytes() > EarlyData::kBytesMax) return false;
-  if (!waiting_[static_cast<std::size_t>(process.value)].empty() ||
-      !early_data_.take_credit(process, request.source.bytes()))
-    return false;
+  if (!waiting_[process].empty() || !early_data_.take_credit(process, request.source.bytes())) return false;
   start_data(request, envelope_of(request, to, Word::accompanied));
   return true;
 }
@@ -298,6 +300,9 @@ bool Transport::is_sound(const am::Message& message) const noexcept {
              body_of<Consignment>(message).bytes <= EarlyData::kBytesMax;
     case Word::data: return message.bytes == sizeof(Consignment);
     case Word::credits: return message.bytes == sizeof(EarlyCredit);
+    case Word::knock:
+    case Word::answered:
+    case Word::parting: return message.bytes == sizeof(DoorWord);
     case Word::matched: return true;
   }
   return false;
@@ -328,6 +333,11 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
   if (envelope.word == Word::credits) {
     self.early_data_.give_back(from, body_of<EarlyCredit>(message));
     return self.messenger_.release(message);
+  }
+  if (envelope.word >= Word::knock) {
+    const auto word = body_of<DoorWord>(message);
+    self.messenger_.release(message);
+    return self.process_.hear(from, envelope.word, word);
   }
   const Clearance clearance = envelope.word == Word::clear ? body_of<Clearance>(message) : Clearance{};
   self.messenger_.release(message);
@@ -362,7 +372,7 @@ void Transport::arrive(RankState& rank, am::Message& message) noexcept {
 /// room for those that are waited for.
 void Transport::keep(RankState& rank, am::Message& arrived) noexcept {
   am::Message* message = &arrived;
-  std::size_t& units = early_units_[static_cast<std::size_t>(message->peer)];
+  std::size_t& units = early_units_[Rank{message->peer}];
   if (message->units != 0 && units + message->units > kEarlyUnitsMax) {
     if (am::Message* copy = messenger_.make(message->bytes); copy != nullptr) {
       if (message->bytes != 0) std::memcpy(copy->data, message->data, message->bytes);
@@ -397,7 +407,7 @@ am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexce
   am::Message* message = early->message;
   rank.matching.remove(*early);
   early_.give_back(early);
-  early_units_[static_cast<std::size_t>(message->peer)] -= message->units;
+  early_units_[Rank{message->peer}] -= message->units;
   return message;
 }
 
@@ -493,17 +503,20 @@ void Transport::forget(ReceiveRequest& request) noexcept {
 // Losses
 // -------------------------------------------------------------------------------------------------------------------
 
-void Transport::on_trouble(void* context, Rank peer, Status) noexcept {
-  auto& self = *static_cast<Transport*>(context);
-  self.lost_[static_cast<std::size_t>(peer.value)] = true;
-  ++self.losses_;
-  for (const auto& rank : self.process_.ranks()) {
+void Transport::on_trouble(void* context, Rank peer, Status) noexcept { static_cast<Transport*>(context)->lose(peer); }
+
+void Transport::lose(Rank process) noexcept {
+  if (!joined_rank::is_one(process.value)) lost_[static_cast<std::size_t>(process.value)] = true;
+  ++losses_;
+  for (const auto& rank : process_.ranks()) {
     Request* following = nullptr;
     for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
       following = IntrusiveList<Request, &Request::hook>::next(*request);
-      request->lose(peer);
+      request->lose(process);
     }
   }
 }
+
+Status Transport::tell(Rank to, Word word, const DoorWord& body) noexcept { return say(to, {.word = word}, body); }
 
 }  // namespace brant::mpi

@@ -11,6 +11,7 @@
 #include "models/mpi/envelope.h"
 #include "models/mpi/landings.h"
 #include "models/mpi/matching.h"
+#include "models/mpi/per_process.h"
 #include "models/mpi/request.h"
 #include "ops/am/messenger.h"
 #include "ops/lane/data_lanes.h"
@@ -55,6 +56,11 @@ class Transport final : private Poller {
   void forget(SendRequest& request) noexcept;
   void forget(ReceiveRequest& request) noexcept;
 
+  /// Ends what waits for a process that is lost.
+  void lose(Rank process) noexcept;
+  /// One of the words about connections between jobs.
+  [[nodiscard]] Status tell(Rank to, Word word, const DoorWord& body) noexcept;
+
   [[nodiscard]] Landings& landings() noexcept { return landings_; }
 
  private:
@@ -87,10 +93,10 @@ class Transport final : private Poller {
   EarlyData early_data_;
   Landings landings_;
   ObjectPool<EarlyMessage> early_{std::size_t{1} << 30};
-  std::vector<std::size_t> early_units_;  ///< By sender: of its window, in messages without a receive.
-  std::vector<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.
+  PerProcess<std::size_t> early_units_;  ///< By sender: of its window, in messages without a receive.
+  PerProcess<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.
   std::size_t waiting_count_ = 0;
-  std::vector<bool> lost_;
+  std::vector<bool> lost_;  ///< Of the job.
   std::size_t losses_ = 0;
 };
 

@@ -12,6 +12,8 @@ inline constexpr std::uint32_t kChareChannels = kChannelIdMax + 1;
 /// The hidden channel of every pair of ranks for arguments of chares: one id for each rank.
 inline constexpr std::uint32_t kDataLanes = 0xff0'0000;
 inline constexpr std::uint32_t kLast = (1u << 28) - 1;
+/// The same of a process that has joined: each pair of them has its own ids.
+inline constexpr ChannelId kJoinedDataLane{kLast};
 
 /// The id for the pair (a, b): each rank needs as many ids as it has peers, and disjoint pairs may share one, so the
 /// sum modulo the number of ranks does: at one rank no two peers have the same.

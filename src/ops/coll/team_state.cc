@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "base/log.h"
+#include "core/joined_rank.h"
 
 namespace brant {
 namespace {
@@ -49,7 +51,7 @@ coll::Members members_in(Runtime& runtime, std::span<const Rank> ranks) {
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const Rank rank = ranks[i];
-    if (rank.value < 0 || rank.value >= runtime.size())
+    if (rank.value < 0 || (rank.value >= runtime.size() && !joined_rank::is_one(rank.value)))
       throw Error(Status::invalid_argument,
                   fmt::format("a team of rank {}, which the job does not have: it has {}", rank.value, runtime.size()));
     if (std::find(ranks.begin() + static_cast<std::ptrdiff_t>(i) + 1, ranks.end(), rank) != ranks.end())
@@ -64,6 +66,14 @@ std::optional<unsigned> member_of(std::span<const Rank> ranks, Rank rank) noexce
   return static_cast<unsigned>(found - ranks.begin());
 }
 
+/// What all members call a process, where some of them have joined the others and know it by numbers of their own: its
+/// address in the network.
+std::uint64_t name_of(Engine& engine, Rank rank) {
+  const Peer* peer = engine.peers().find(rank.value);
+  if (peer == nullptr) throw Error(Status::peer_lost, fmt::format("a member of a team, rank {}, has left", rank.value));
+  return checksum_of(peer->record.wire_address);
+}
+
 /// From the list, and the label or how many teams of that list there were: all members count alike.
 std::uint64_t make_key(std::span<const Rank> ranks, std::uint64_t label, TeamTable& table) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -71,7 +81,9 @@ std::uint64_t make_key(std::span<const Rank> ranks, std::uint64_t label, TeamTab
     hash = (hash ^ value) * 0x0000'0100'0000'01b3;
     hash ^= hash >> 29;
   };
-  for (const Rank rank : ranks) mix(static_cast<std::uint64_t>(rank.value) + 1);
+  const bool joined = std::ranges::any_of(ranks, [](Rank rank) { return joined_rank::is_one(rank.value); });
+  for (const Rank rank : ranks)
+    mix(joined ? name_of(table.engine(), rank) : static_cast<std::uint64_t>(rank.value) + 1);
   mix(ranks.size() << 32);
   if (label == 0) {
     mix(table.count_of(hash));

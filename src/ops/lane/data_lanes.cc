@@ -23,16 +23,23 @@ DataLanes::DataLanes(Engine& engine)
 DataLanes::~DataLanes() { engine_.pollers().detach(*this); }
 
 DataLanes::Lane& DataLanes::lane(std::int32_t rank) {
-  std::unique_ptr<Lane>& known = lanes_[static_cast<std::size_t>(rank)];
-  if (known == nullptr) {
-    auto made = std::make_unique<Lane>();
-    made->lanes = this;
-    made->rank = rank;
-    const ChannelId id = reserved_id::data_lane(engine_.job().rank, rank, engine_.job().size);
-    made->end = &table_.open(Rank{rank}, id, Path::automatic);
-    known = std::move(made);
-  }
-  return *known;
+  if (Lane* known = lanes_.find(rank)) return *known;
+  auto made = std::make_unique<Lane>();
+  made->lanes = this;
+  made->rank = rank;
+  const ChannelId id = joined_rank::is_one(rank) ? reserved_id::kJoinedDataLane
+                                                 : reserved_id::data_lane(engine_.job().rank, rank, engine_.job().size);
+  made->end = &table_.open(Rank{rank}, id, Path::automatic);
+  return *(lanes_.place(rank) = std::move(made));
+}
+
+bool DataLanes::forget(Peer& peer) noexcept {
+  Lane* lane = lanes_.find(peer.rank.value);
+  if (lane == nullptr) return true;
+  if (lane->sending != 0 || lane->unposted_count != 0) return false;
+  lane->end->closing().close();
+  lanes_.forget(peer.rank.value);
+  return true;
 }
 
 const Shape* DataLanes::keep(const Shape& shape) noexcept {
@@ -103,19 +110,18 @@ void DataLanes::tell(DataOrigin& origin) noexcept {
 
 unsigned DataLanes::poll() noexcept {
   unsigned events = 0;
-  for (const auto& lane : lanes_) {
-    if (unposted_ == 0) break;
-    while (lane != nullptr && !lane->unposted.empty()) {
-      Send& send = *lane->unposted.front();
+  lanes_.for_each([&](Lane& lane) {
+    while (!lane.unposted.empty()) {
+      Send& send = *lane.unposted.front();
       const Status status = post(send);
       if (status == Status::limit_reached || status == Status::no_memory) break;
-      lane->unposted.remove(send);
-      --lane->unposted_count;
+      lane.unposted.remove(send);
+      --lane.unposted_count;
       --unposted_;
       ++events;
       if (status != Status::in_progress) sent(send, status);
     }
-  }
+  });
   if (unposted_ == 0) engine_.pollers().detach(*this);
   return events;
 }
@@ -141,7 +147,7 @@ Status DataLanes::post(Send& send) noexcept {
 }
 
 void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
-  Lane& way = *lanes_[static_cast<std::size_t>(to)];  // `next_number` opened it
+  Lane& way = *lanes_.find(to);  // `next_number` opened it
   while (first != nullptr) {
     DataOrigin& origin = *std::exchange(first, first->following);
     Send* send = sends_.take();
@@ -176,13 +182,13 @@ void DataLanes::sent(Send& send, Status status) noexcept {
 }
 
 bool DataLanes::sending_to_others() const noexcept {
-  return std::ranges::any_of(lanes_, [this](const std::unique_ptr<Lane>& lane) {
-    return lane != nullptr && lane->sending != 0 && runs_elsewhere(lane->rank);
-  });
+  bool some = false;
+  lanes_.for_each([&](Lane& lane) { some = some || (lane.sending != 0 && runs_elsewhere(lane.rank)); });
+  return some;
 }
 
 bool DataLanes::runs_elsewhere(std::int32_t rank) const noexcept {
-  return engine_.peers().runs_elsewhere(lanes_[static_cast<std::size_t>(rank)]->end->peer());
+  return engine_.peers().runs_elsewhere(lanes_.find(rank)->end->peer());
 }
 
 // Receiving

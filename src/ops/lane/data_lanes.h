@@ -8,6 +8,7 @@
 #include "brant/base/intrusive_list.h"
 #include "brant/core/future.h"
 #include "brant/ops/lane/data.h"
+#include "core/per_peer.h"
 #include "ops/channel/endpoint.h"
 #include "ops/lane/landing_pool.h"
 #include "ops/mover/mover.h"
@@ -78,6 +79,9 @@ class DataLanes final : public Service, private Poller {
  public:
   explicit DataLanes(Engine& engine);
   ~DataLanes() override;
+
+  /// A joined process is gone: its lane goes once nothing of it is under way.
+  bool forget(Peer& peer) noexcept override;
 
   [[nodiscard]] LandingPool& landings() noexcept { return landings_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
@@ -172,7 +176,7 @@ class DataLanes final : public Service, private Poller {
   ObjectPool<PartMove> moves_{std::size_t{1} << 20};
   ObjectPool<Shape> shapes_{std::size_t{1} << 20};
   ObjectPool<TransferShapes> move_shapes_{std::size_t{1} << 20};
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  PerPeer<Lane> lanes_;
   std::size_t untold_ = 0;  ///< Sources that nobody uses any more, whose owners will be told.
   std::size_t unposted_ = 0;
   Break broken_;

@@ -25,17 +25,16 @@ WindowMessenger::WindowMessenger(Engine& engine, Process& process)
       process_(process),
       messenger_(engine.service<am::Messenger>()),
       served_(*this),
-      waiting_(static_cast<std::size_t>(engine.job().size)),
-      lost_(static_cast<std::size_t>(engine.job().size)) {
+      waiting_(engine.job().size) {
   messenger_.claim(am::ServiceId::mpi_windows, &WindowMessenger::on_message, &WindowMessenger::on_trouble, this);
 }
 
 WindowMessenger::~WindowMessenger() {
   messenger_.claim(am::ServiceId::mpi_windows, nullptr, nullptr, nullptr);
   engine_.pollers().detach(*this);
-  for (am::MessageList& list : waiting_) {
+  waiting_.for_each([this](Rank, am::MessageList& list) {
     while (am::Message* message = list.pop_front()) messenger_.release(*message);
-  }
+  });
 }
 
 Window& WindowMessenger::add(std::unique_ptr<Window> window) {
@@ -70,7 +69,7 @@ void WindowMessenger::answer(Rank to, std::uint64_t ticket, int error) noexcept 
 
 void WindowMessenger::send(Rank to, const WindowHeader& header, am::Message& message) noexcept {
   message.set_header(header);
-  am::MessageList& waiting = waiting_[static_cast<std::size_t>(to.value)];
+  am::MessageList& waiting = waiting_[to];
   if (waiting.empty()) {
     const Status status = messenger_.send(to, am::ServiceId::mpi_windows, message);
     if (status == Status::ok) return;
@@ -83,19 +82,19 @@ void WindowMessenger::send(Rank to, const WindowHeader& header, am::Message& mes
 
 unsigned WindowMessenger::poll() noexcept {
   unsigned events = 0;
-  for (std::size_t to = 0; to != waiting_.size() && waiting_count_ != 0; ++to) {
-    while (am::Message* message = waiting_[to].front()) {
-      waiting_[to].pop_front();
-      const Status status = messenger_.send(Rank{static_cast<std::int32_t>(to)}, am::ServiceId::mpi_windows, *message);
+  waiting_.for_each([&](Rank to, am::MessageList& list) {
+    while (am::Message* message = list.front()) {
+      list.pop_front();
+      const Status status = messenger_.send(to, am::ServiceId::mpi_windows, *message);
       if (status == Status::limit_reached) {
-        waiting_[to].push_front(*message);
+        list.push_front(*message);
         break;
       }
       --waiting_count_;
       ++events;
       if (status != Status::ok) messenger_.release(*message);
     }
-  }
+  });
   if (waiting_count_ == 0) engine_.pollers().detach(*this);
   return events;
 }
@@ -165,7 +164,11 @@ void WindowMessenger::take_answer(const WindowHeader& header, am::Message& messa
 
 void WindowMessenger::on_trouble(void* context, Rank peer, Status) noexcept {
   auto& self = *static_cast<WindowMessenger*>(context);
-  self.lost_[static_cast<std::size_t>(peer.value)] = true;
+  try {
+    self.lost_.insert(peer);
+  } catch (const std::bad_alloc&) {
+    end_job(1, "brant MPI: no memory to note the end of a process");
+  }
   std::vector<std::uint64_t> tickets;
   for (const auto& [ticket, waiting] : self.awaited_) {
     if (waiting.from == peer) tickets.push_back(ticket);

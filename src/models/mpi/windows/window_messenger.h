@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
-#include <vector>
 
 #include "brant/base/ids.h"
+#include "models/mpi/per_process.h"
 #include "models/mpi/windows/served_accesses.h"
 #include "models/mpi/windows/window_words.h"
 #include "ops/am/messenger.h"
@@ -57,7 +58,7 @@ class WindowMessenger final : private Poller {
   /// A number by which `member_process` ends it. At once where that process has died: then 0.
   std::uint64_t await(Rank member_process, Awaited& awaited);
   void forget(std::uint64_t ticket) noexcept { awaited_.erase(ticket); }
-  [[nodiscard]] bool is_lost(Rank process) const noexcept { return lost_[static_cast<std::size_t>(process.value)]; }
+  [[nodiscard]] bool is_lost(Rank process) const noexcept { return lost_.contains(process); }
 
  private:
   struct Waiting {
@@ -78,9 +79,9 @@ class WindowMessenger final : private Poller {
   std::unordered_map<std::uint64_t, std::unique_ptr<Window>> windows_;  ///< By rank of the process, and context.
   std::unordered_map<std::uint64_t, Waiting> awaited_;
   std::uint64_t last_ticket_ = 0;
-  std::vector<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.
+  PerProcess<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.
   std::size_t waiting_count_ = 0;
-  std::vector<bool> lost_;
+  std::set<Rank> lost_;
 };
 
 }  // namespace brant::mpi

@@ -34,11 +34,34 @@ Status Channel::wait(short events, Clock::time_point deadline) {
   }
 }
 
-Status Channel::send(std::span<const std::byte> frame, Clock::time_point deadline) {
+namespace {
+
+/// The first byte carries the descriptors.
+ssize_t send_piece(int fd, std::span<const std::byte> bytes, std::span<const int> files) noexcept {
+  iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kSpawnFiles * sizeof(int))> room{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!files.empty()) {
+    message.msg_control = room.data();
+    message.msg_controllen = CMSG_SPACE(files.size_bytes());
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(files.size_bytes());
+    std::memcpy(CMSG_DATA(head), files.data(), files.size_bytes());
+  }
+  return ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Status Channel::send(std::span<const std::byte> frame, Clock::time_point deadline, std::span<const int> files) {
   if (broken_ != Status::ok) return broken_;
   const std::size_t all = frame.size();
   while (!frame.empty()) {
-    const ssize_t done = ::send(fd_, frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t done = send_piece(fd_, frame, frame.size() == all ? files : std::span<const int>());
     if (done >= 0) {
       frame = frame.subspan(static_cast<std::size_t>(done));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {

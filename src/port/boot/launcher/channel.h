@@ -17,8 +17,9 @@ class Channel {
 
   explicit Channel(int fd) noexcept : fd_(fd) {}
 
-  /// Sends a whole frame. peer_lost if the launcher is gone, timed_out if it does not read.
-  Status send(std::span<const std::byte> frame, Clock::time_point deadline);
+  /// Sends a whole frame, and copies of descriptors with it. peer_lost if the launcher is gone, timed_out if it does
+  /// not read.
+  Status send(std::span<const std::byte> frame, Clock::time_point deadline, std::span<const int> files = {});
   /// Waits for the next reply. It stays valid until the next call.
   Status receive(Reply& reply, Clock::time_point deadline);
 

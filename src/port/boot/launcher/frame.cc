@@ -94,6 +94,7 @@ std::vector<std::byte> encode(const Fence& fence) { return Writer(Type::fence).n
 std::vector<std::byte> encode_cancel(const Fence& fence) { return Writer(Type::cancel_fence).number(fence.id).done(); }
 std::vector<std::byte> encode(const Get& get) { return Writer(Type::get).text(get.key).number(get.rank).done(); }
 std::vector<std::byte> encode(const Finalize&) { return Writer(Type::finalize).done(); }
+std::vector<std::byte> encode(const Spawn&) { return Writer(Type::spawn).done(); }
 std::vector<std::byte> encode(const Abort& abort) {
   return Writer(Type::abort).number(abort.exit_code).text(abort.text).done();
 }
@@ -148,7 +149,7 @@ bool decode_header(std::span<const std::byte> bytes, Header& header) {
   if (!Reader(bytes.first(kHeaderBytes)).number(body).number(type).number(zero).done()) return false;
   header = {.body_bytes = body, .type = static_cast<Type>(type)};
   return body <= kMaxBodyBytes && zero == 0 && type >= static_cast<std::uint16_t>(Type::hello) &&
-         type <= static_cast<std::uint16_t>(Type::reply);
+         type <= static_cast<std::uint16_t>(Type::spawn);
 }
 
 void append_record(std::vector<std::byte>& payload, const ValueRecord& record) {

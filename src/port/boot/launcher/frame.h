@@ -12,17 +12,18 @@
 
 /// What travels on the socket between `brant run` and one of its processes. Both ends are on one host, so numbers are
 /// in the machine's order. A frame is {bytes of the body: u32, type: u16, zero: u16} and the body. The process asks,
-/// one question at a time; the launcher answers every hello, put, fence and get with one `reply`.
+/// one question at a time; the launcher answers every hello, put, fence, get and
+/// spawn with one `reply`.
 namespace brant::port::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x42524e54;  // "BRNT": tells our socket from any other
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 8;
 inline constexpr std::size_t kMaxTextBytes = 2048;
 inline constexpr std::size_t kMaxBodyBytes = kMaxValueBytes + 2 * kMaxTextBytes;
 inline constexpr int kMaxRanks = 1024;
 
-enum class Type : std::uint16_t { hello = 1, put, fence, cancel_fence, get, finalize, abort, reply };
+enum class Type : std::uint16_t { hello = 1, put, fence, cancel_fence, get, finalize, abort, reply, spawn };
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;
@@ -46,6 +47,9 @@ struct Abort {
   std::int32_t exit_code = 1;
   std::string text{};
 };
+/// Two descriptors travel with it: the plan, and the launcher's end of the socket.
+struct Spawn {};
+inline constexpr std::size_t kSpawnFiles = 2;
 struct Reply {
   Type to = Type::hello;
   std::uint64_t id = 0;  ///< The fence's id; 0 for the others.
@@ -62,6 +66,7 @@ std::vector<std::byte> encode_cancel(const Fence& fence);
 std::vector<std::byte> encode(const Get& get);
 std::vector<std::byte> encode(const Finalize& finalize);
 std::vector<std::byte> encode(const Abort& abort);
+std::vector<std::byte> encode(const Spawn& spawn);
 std::vector<std::byte> encode(const Reply& reply);
 
 /// Reads a body; false if it is malformed: too short, too long, or a field beyond its bound.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <optional>
@@ -88,6 +89,7 @@ class LauncherBoot final : public Boot {
   Status put(const std::string& key, std::span<const std::byte> value) noexcept override;
   Status fence(std::chrono::milliseconds timeout) noexcept override;
   Result<std::vector<std::byte>> get(int rank, const std::string& key) noexcept override;
+  Status spawn(int plan, int line) noexcept override;
   std::string last_error() const override { return error_; }
   void finalize() noexcept override;
   void abort(int exit_code, const std::string& message) noexcept override;
@@ -222,6 +224,20 @@ Status LauncherBoot::fetch(int rank, const std::string& key) {
   batch_.key = key;
   batch_.first_rank = rank;
   return Status::ok;
+}
+
+Status LauncherBoot::spawn(int plan, int line) noexcept {
+  try {
+    const std::array<int, launcher::kSpawnFiles> files = {plan, line};
+    const Clock::time_point deadline = Clock::now() + kAnswerTime;
+    const Status status = channel_.send(encode(launcher::Spawn{}), deadline, files);
+    Reply reply;
+    if (status == Status::ok) return receive(Type::spawn, 0, reply, deadline);
+    error_ = channel_.error();
+    return status;
+  } catch (...) {
+    return Status::no_memory;
+  }
 }
 
 void LauncherBoot::finalize() noexcept {

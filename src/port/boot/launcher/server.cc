@@ -19,6 +19,29 @@ constexpr std::chrono::milliseconds kClosedGrace{200};
 /// Replies a process has not read. It asks one question at a time, so more than two are never outstanding.
 constexpr std::size_t kMaxUnread = 4 * (kMaxBodyBytes + kHeaderBytes);
 
+/// As recv; descriptors that came are added to `files`. More than a frame may have are closed.
+ssize_t receive_piece(int fd, std::span<std::byte> bytes, std::vector<UniqueFd>& files) {
+  iovec piece{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kSpawnFiles * sizeof(int))> room{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = room.data();
+  message.msg_controllen = room.size();
+  const ssize_t got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  for (cmsghdr* head = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr; head != nullptr;
+       head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= head->cmsg_len; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(head) + at, sizeof number);
+      UniqueFd file(number);
+      if (files.size() < kSpawnFiles) files.push_back(std::move(file));
+    }
+  }
+  return got;
+}
+
 }  // namespace
 
 Server::Server(int size, std::string job_id)
@@ -51,7 +74,7 @@ void Server::receive(int rank, Clock::time_point now) {
   std::array<std::byte, 65536> piece;
   // Bounded, so that one chatty process cannot keep the others waiting.
   for (int turn = 0; turn < 32 && at(rank).socket; ++turn) {
-    const ssize_t got = ::recv(at(rank).socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    const ssize_t got = receive_piece(at(rank).socket.get(), piece, at(rank).files);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) return close(rank, now);
@@ -111,6 +134,7 @@ bool Server::handle(int rank, Type type, std::span<const std::byte> body) {
     case Type::finalize:
       at(rank).greeted = false;  // until it says hello again
       return body.empty() || malformed();
+    case Type::spawn: return body.empty() ? handle_spawn(rank) : malformed();
     case Type::abort: {
       Abort abort;
       if (!decode(body, abort)) return malformed();
@@ -119,6 +143,20 @@ bool Server::handle(int rank, Type type, std::span<const std::byte> body) {
     }
     default: return malformed();
   }
+}
+
+bool Server::handle_spawn(int rank) {
+  std::vector<UniqueFd> files = std::exchange(at(rank).files, {});
+  if (files.size() != kSpawnFiles) {
+    reply(rank, {.to = Type::spawn,
+                 .status = Status::limit_reached,
+                 .text = "`brant run` has no descriptors left for what is to be spawned (ulimit -n)",
+                 .payload = {}});
+    return true;
+  }
+  spawns_.push_back({rank, std::move(files[0]), std::move(files[1])});
+  reply(rank, {.to = Type::spawn, .text = {}, .payload = {}});
+  return true;
 }
 
 bool Server::handle_hello(int rank, std::span<const std::byte> body) {

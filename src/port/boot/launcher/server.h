@@ -25,6 +25,13 @@ class Server {
     std::string text;
   };
 
+  /// A process wants a job to be started: see SpawnPlan.
+  struct SpawnRequest {
+    int rank = 0;
+    UniqueFd plan;
+    UniqueFd line;
+  };
+
   Server(int size, std::string job_id);
 
   /// A pair of connected sockets, both close-on-exec: ours and the one to hand to the process. Throws Error.
@@ -45,6 +52,7 @@ class Server {
 
   /// What happened since the last call and the person at the terminal should know.
   std::vector<AbortRequest> take_aborts() { return std::exchange(aborts_, {}); }
+  std::vector<SpawnRequest> take_spawns() { return std::exchange(spawns_, {}); }
   std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
 
  private:
@@ -55,6 +63,7 @@ class Server {
     std::vector<std::byte> out;
     std::size_t sent = 0;
     std::optional<Clock::time_point> give_up_at;
+    std::vector<UniqueFd> files;  ///< That came with the frame that is being read.
   };
 
   Connection& at(int rank) { return connections_[static_cast<std::size_t>(rank)]; }
@@ -71,7 +80,9 @@ class Server {
   std::string job_id_;
   Store store_;
   std::vector<Connection> connections_;
+  bool handle_spawn(int rank);
   std::vector<AbortRequest> aborts_;
+  std::vector<SpawnRequest> spawns_;
   std::vector<std::string> complaints_;
 };
 
