@@ -9,12 +9,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/base64.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "port/boot/key_value.h"
 #include "port/boot/key_values.h"
 #include "port/boot/one_at_a_time.h"
@@ -31,6 +33,9 @@ using namespace std::chrono_literals;
 
 /// How long the launcher may take for one answer that waits for no other process.
 constexpr std::chrono::seconds kPatience{20};
+
+/// How long the launcher gets to pass on why a job is aborted.
+constexpr std::chrono::milliseconds kTimeToRead{200};
 
 /// The launcher knows the process, not the object: it may not start or end twice.
 std::atomic<bool> boot_open{false};
@@ -283,12 +288,15 @@ Result<std::vector<std::byte>> PmiBoot::get(int rank, const std::string& key) no
 }
 
 void PmiBoot::abort(int exit_code, const std::string& message) noexcept {
+  const int code = abort_exit_code(exit_code);
+  // First: the launcher ends this process as it hears of it, and drops what it has not read of its output.
+  log::error("the job is aborted with exit code {}: {}", code, message);
+  std::this_thread::sleep_for(kTimeToRead);
   try {
-    const std::string command = fmt::format("cmd=abort exitcode={}", abort_exit_code(exit_code));
-    static_cast<void>(client().wire.send(command, Clock::now() + 2s));
+    static_cast<void>(client().wire.send(fmt::format("cmd=abort exitcode={}", code), Clock::now() + 2s));
   } catch (const std::exception&) {  // the launcher notices that the process ends
   }
-  abort_alone(exit_code, message);
+  std::_Exit(code);
 }
 
 }  // namespace
