@@ -26,6 +26,7 @@ CHANGED = re.compile(
     r"(\w+_free|Comm_disconnect|Session_finalize|File_close|Wait|Test|Start|Cancel|I?[Mm]recv|Type_commit)$"
 )
 INTEGER = re.compile(r"(?!Status)\w+_(toint|fromint|c2f|f2c)$")
+POINTER = re.compile(r"NULL|IGNORE|BOTTOM")
 IN_PLACE = {"sendbuf", "recvbuf"}
 RANKS = {"source", "dest", "rank", "root", "target_rank", "local_leader", "remote_leader"}
 TAGS = {"tag", "sendtag", "recvtag"}
@@ -94,7 +95,9 @@ def constants(sections, handles):
         if section == "plain":
             lines += [f"inline constexpr int k{camel(name[4:])} = {number};" for name, number in known]
         elif section == "same":
-            lines += [f"static_assert((long long)({name}) == {number});" for name, number in known]
+            # Null pointers are no constants that a compiler compares.
+            numbers = [(name, number) for name, number in known if not POINTER.search(name)]
+            lines += [f"static_assert({name} == {number});" for name, number in numbers]
         elif section[0].isupper():
             kind = f"MPI_{section}"
             # What stands for another one goes last, and of several the last is the one that brant hands out.
