@@ -123,6 +123,16 @@ def test_their_own_library_agrees_with_the_program(tmp_path):
     assert done.returncode == 0 and done.stdout.count(": ok") == 2, done.stdout + done.stderr
 
 
+def test_it_is_installed_where_no_linker_and_no_other_program_looks(tmp_path):
+    command = ["cmake", "--install", OURS.parents[2], "--prefix", tmp_path / "root", "--component", "mpi"]
+    subprocess.run(command, capture_output=True, check=True)
+    folder = tmp_path / "root" / "lib" / "mpich"
+    assert [path.name for path in folder.iterdir()] == ["libmpi.so.12"]
+    assert not list((tmp_path / "root" / "lib").glob("libmpi.*"))
+    program = compiled(PROGRAM, tmp_path / "program")
+    expect_all_ok(run("-n", "2", "--", program, tmp_path / "file", LD_LIBRARY_PATH=str(folder)), 2)
+
+
 def test_the_mpiexec_of_mpich_starts_a_program_on_brant(tmp_path):
     program = compiled(PROGRAM, tmp_path / "program")
     env = plain_environment() | {"LD_LIBRARY_PATH": str(OURS.parent)}

@@ -1,5 +1,5 @@
-/* A program of MPICH's ABI: handles, statuses, wildcards, functions of the program, datatypes, windows and files. Runs on
- * any number of ranks from 2 on; each prints "ok" or what is wrong. MPICH's own library must agree. */
+/* A program of MPICH's ABI: handles, statuses, wildcards, functions of the program, datatypes, windows and files. Runs
+ * on any number of ranks from 2 on; each prints "ok" or what is wrong. MPICH's own library must agree. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +104,8 @@ static void check_many_requests(void) {
     for (int i = 0; i < 2 * kMany; ++i) {
       const int number = requests[i] & 0x3ffffff;
       if (round == 0 && requests[i] != MPI_REQUEST_NULL && number > highest) highest = number;
-      if (has_tables && round > 0 && requests[i] != MPI_REQUEST_NULL) check(number <= highest, "numbers of requests are used again");
+      if (has_tables && round > 0 && requests[i] != MPI_REQUEST_NULL)
+        check(number <= highest, "numbers of requests are used again");
     }
     MPI_Waitall(2 * kMany, requests, MPI_STATUSES_IGNORE);
     check(in[kMany - 1] == kMany - 1 + round && in[0] == round, "many requests at a time");
@@ -506,6 +507,31 @@ static void check_others(void) {
   check(session == MPI_SESSION_NULL, "MPI_Session_finalize");
 }
 
+static void check_tools(void) {
+  int provided = -1, count = 0, verbosity, kind, bind, scope, read_only, continuous, atomic, length = 0, other = 0;
+  MPI_Datatype type;
+  MPI_T_enum names;
+  check(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS && provided <= MPI_THREAD_MULTIPLE, "MPI_T");
+  MPI_T_cvar_get_num(&count);
+  check(count > 0, "control variables");
+  MPI_T_cvar_get_info(0, NULL, &length, &verbosity, &type, &names, NULL, &other, &bind, &scope);
+  check(verbosity >= MPI_T_VERBOSITY_USER_BASIC && verbosity <= MPI_T_VERBOSITY_MPIDEV_ALL, "a verbosity");
+  check(bind == MPI_T_BIND_NO_OBJECT, "MPI_T_BIND_NO_OBJECT");
+  check(scope >= MPI_T_SCOPE_CONSTANT && scope <= MPI_T_SCOPE_ALL_EQ, "a scope");
+  check(type == MPI_INT || type == MPI_CHAR || type == MPI_UNSIGNED_LONG_LONG, "the type of a control variable");
+  check(MPI_T_cvar_get_info(1 << 20, NULL, &length, &verbosity, &type, &names, NULL, &other, &bind, &scope) ==
+            MPI_T_ERR_INVALID_INDEX,
+        "MPI_T_ERR_INVALID_INDEX");
+  MPI_T_pvar_get_num(&count);
+  for (int i = 0; i < count; ++i) {
+    length = other = 0;
+    MPI_T_pvar_get_info(i, NULL, &length, &verbosity, &kind, &type, &names, NULL, &other, &bind, &read_only,
+                        &continuous, &atomic);
+    check(kind >= MPI_T_PVAR_CLASS_STATE && kind <= MPI_T_PVAR_CLASS_GENERIC, "the class of a performance variable");
+  }
+  MPI_T_finalize();
+}
+
 int main(int argc, char** argv) {
   int provided = -1;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -524,6 +550,7 @@ int main(int argc, char** argv) {
   check_files(argv[1]);
   check_generalized_requests();
   check_others();
+  check_tools();
   if (wrong == 0) printf("rank %d: ok\n", rank);
   MPI_Finalize();
   return wrong != 0;

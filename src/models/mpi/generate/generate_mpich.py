@@ -26,6 +26,7 @@ CHANGED = re.compile(
     r"(\w+_free|Comm_disconnect|Session_finalize|File_close|Wait|Test|Start|Cancel|I?[Mm]recv|Type_commit)$"
 )
 INTEGER = re.compile(r"(?!Status)\w+_(toint|fromint|c2f|f2c)$")
+POINTER = re.compile(r"NULL|IGNORE|BOTTOM")
 IN_PLACE = {"sendbuf", "recvbuf"}
 RANKS = {"source", "dest", "rank", "root", "target_rank", "local_leader", "remote_leader"}
 TAGS = {"tag", "sendtag", "recvtag"}
@@ -94,7 +95,9 @@ def constants(sections, handles):
         if section == "plain":
             lines += [f"inline constexpr int k{camel(name[4:])} = {number};" for name, number in known]
         elif section == "same":
-            lines += [f"static_assert((long long)({name}) == {number});" for name, number in known]
+            # Null pointers are no constants that a compiler compares.
+            numbers = [(name, number) for name, number in known if not POINTER.search(name)]
+            lines += [f"static_assert({name} == {number});" for name, number in numbers]
         elif section[0].isupper():
             kind = f"MPI_{section}"
             # What stands for another one goes last, and of several the last is the one that brant hands out.
@@ -194,8 +197,8 @@ class Translation:
             return name
         if name in ("ranks1", "ranks2"):
             return f"{'Given<rank_to_abi>' if name == 'ranks1' else 'ToldAll<rank_to_mpich>'}({name}, {self.length(p)})"
-        if name == "array_of_errcodes":
-            return f"ToldAll<code_to_mpich>({name}, {self.length(p)})" if p.length else name
+        if name == "array_of_errcodes":  # only the root knows how many; MPI_SUCCESS is the same
+            return name
         if name == "array_of_dargs":
             return f"Given<distribution_argument_to_abi>({name}, {self.length(p)})"
         if name in MEANINGS and p.suffix:

@@ -16,6 +16,8 @@
 /// it has what the standard's ABI wants, and as it goes it stores what that has become.
 namespace brant::mpi::mpich {
 
+// NOLINTBEGIN(google-explicit-constructor): each stands in the place of the argument that it is converted to.
+
 /// No call stores it.
 inline constexpr int kUntouched = kMeaningless + 1;
 
@@ -346,5 +348,7 @@ class ToldText {
   char* const place_;
   std::array<char, Wanted> text_;
 };
+
+// NOLINTEND(google-explicit-constructor)
 
 }  // namespace brant::mpi::mpich

@@ -41,6 +41,7 @@ int status_f2f08(const int* f_status, Status* f08_status) { return copy_status(f
 
 // Variables that programs name. Those of weights and of the tools interface have the values of the standard's ABI, so
 // that nothing of them is translated.
+// NOLINTBEGIN(readability-identifier-naming, misc-misplaced-const): names and types are MPICH's
 extern "C" {
 MPI_EXPORT extern int* const MPICH_UNWEIGHTED __asm__("MPI_UNWEIGHTED");
 MPI_EXPORT extern int* const MPICH_WEIGHTS_EMPTY __asm__("MPI_WEIGHTS_EMPTY");
@@ -54,3 +55,4 @@ MPI_EXPORT int* MPI_F_STATUSES_IGNORE = brant::mpi::mpich::null_words;
 MPI_EXPORT void* MPI_F08_STATUS_IGNORE = brant::mpi::mpich::null_words;
 MPI_EXPORT void* MPI_F08_STATUSES_IGNORE = brant::mpi::mpich::null_words;
 }
+// NOLINTEND(readability-identifier-naming, misc-misplaced-const)

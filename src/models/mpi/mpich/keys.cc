@@ -8,6 +8,7 @@
 #include "mpi_generated/api.h"
 
 /// MPI_COMM_DUP_FN and its like, which programs name and may call themselves.
+// NOLINTNEXTLINE(readability-identifier-naming): the name is MPICH's
 extern "C" MPI_EXPORT int MPIR_Dup_fn(int /*handle*/, int /*key*/, void* /*extra*/, void* value, void* copied,
                                       int* flag) {
   std::memcpy(copied, static_cast<const void*>(&value), sizeof value);
@@ -45,7 +46,7 @@ int create_key(Create* create, CopyFunction* copy_fn, DeleteFunction* delete_fn,
   if (key == nullptr) api::end_without_memory();
   const int outcome = create(copy_fn != nullptr ? copy_value<Handle> : nullptr,
                              delete_fn != nullptr ? discard_value<Handle> : nullptr, keyval, key.get());
-  if (outcome == MPI_SUCCESS) static_cast<void>(key.release());
+  if (outcome == MPI_SUCCESS) static_cast<void>(key.release());  // NOLINT(bugprone-unused-return-value): brant has it
   return code_to_mpich(outcome);
 }
 

@@ -72,7 +72,7 @@ int register_representation(Register* call, const char* name, Conversion* read_f
   const int outcome = call(name, read_fn != nullptr ? read_data<Conversion, Number> : nullptr,
                            write_fn != nullptr ? write_data<Conversion, Number> : nullptr,
                            extent_fn != nullptr ? tell_extent<Conversion> : nullptr, kept.get());
-  if (outcome == MPI_SUCCESS) static_cast<void>(kept.release());
+  if (outcome == MPI_SUCCESS) static_cast<void>(kept.release());  // NOLINT(bugprone-unused-return-value): brant has it
   return code_to_mpich(outcome);
 }
 
@@ -86,7 +86,8 @@ int grequest_start(GrequestQueryFunction* query_fn, GrequestFreeFunction* free_f
   if (operation == nullptr) api::end_without_memory();
   const int outcome = api::grequest_start(query_operation, free_operation, cancel_operation, operation.get(),
                                           Made<MPI_Request>(request));
-  if (outcome == MPI_SUCCESS) static_cast<void>(operation.release());
+  if (outcome == MPI_SUCCESS)
+    static_cast<void>(operation.release());  // NOLINT(bugprone-unused-return-value): brant has it
   return code_to_mpich(outcome);
 }
 

@@ -15,7 +15,7 @@ struct Status {
   int MPI_TAG;
   int MPI_ERROR;
 };
-static_assert(sizeof(Status) == 4 * kFStatusSize);
+static_assert(sizeof(Status) == kFStatusSize * sizeof(int));
 
 [[nodiscard]] inline MPI_Status status_to_abi(const Status& foreign) noexcept {
   MPI_Status status{};

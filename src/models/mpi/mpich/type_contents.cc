@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include "models/mpi/mpich/arguments.h"
 #include "models/mpi/mpich/own_calls.h"
@@ -24,7 +25,7 @@ void translate_integers(int combiner, bool has_counts, int integers[]) noexcept 
     std::for_each_n(distributions, dimensions, [](int& kind) { kind = value_to_mpich(kDistributions, kind); });
     std::for_each_n(arguments, dimensions,
                     [](int& argument) { argument = value_to_mpich(kDistributionArguments, argument); });
-    translate_order(arguments[2 * dimensions]);
+    translate_order(arguments[std::ptrdiff_t{2} * dimensions]);
   }
 }
 

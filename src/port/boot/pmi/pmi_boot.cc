@@ -9,12 +9,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/base64.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "port/boot/key_value.h"
 #include "port/boot/key_values.h"
 #include "port/boot/one_at_a_time.h"
@@ -31,6 +33,9 @@ using namespace std::chrono_literals;
 
 /// How long the launcher may take for one answer that waits for no other process.
 constexpr std::chrono::seconds kPatience{20};
+
+/// How long the launcher gets to pass on why a job is aborted.
+constexpr std::chrono::milliseconds kTimeToRead{200};
 
 /// The launcher knows the process, not the object: it may not start or end twice.
 std::atomic<bool> boot_open{false};
@@ -62,7 +67,7 @@ void leave() noexcept {
   try {
     Words words;
     static_cast<void>(g_client->wire.ask("cmd=finalize", "finalize_ack", words, Clock::now() + 2s));
-  } catch (const std::exception&) {  // the process ends all the same
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the process ends all the same
   }
 }
 
@@ -72,11 +77,17 @@ void leave() noexcept {
                                   why));
 }
 
-int number_of(const char* name, int least) {
-  const std::string_view text = env(name);
+/// -1: it is no number.
+int number_in(std::string_view text) noexcept {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < least)
+  return error == std::errc{} && end == text.data() + text.size() ? number : -1;
+}
+
+int number_of(const char* name, int least) {
+  const std::string_view text = env(name);
+  const int number = number_in(text);
+  if (number < least)
     refuse(Status::invalid_argument, fmt::format("{}='{}' should be a number from {} on", name, text, least));
   return number;
 }
@@ -125,7 +136,7 @@ void start_client() {
     Words words;
     ask(client, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", words, deadline);
     ask(client, "cmd=get_maxes", "maxes", words, deadline);
-    client.most = static_cast<std::size_t>(std::max(2, std::atoi(words["vallen_max"].c_str())) - 1);
+    client.most = static_cast<std::size_t>(std::max(2, number_in(words["vallen_max"])) - 1);
     ask(client, "cmd=get_my_kvsname", "my_kvsname", words, deadline);
     client.space = words["kvsname"];
     const std::string get = fmt::format("cmd=get kvsname={} key=PMI_process_mapping", client.space);
@@ -223,7 +234,7 @@ Status PmiBoot::fetch_values() {
     if (!first.ok()) return first.status();
     std::string text = std::move(first).value();
     const std::size_t colon = std::min(text.find(':'), text.size());
-    const int pieces = std::atoi(text.c_str());
+    const int pieces = number_in(std::string_view(text).substr(0, colon));
     text.erase(0, std::min(colon + 1, text.size()));
     for (int piece = 1; piece < pieces; ++piece) {
       Result<std::string> next = fetch_piece(rank, static_cast<std::size_t>(piece));
@@ -283,12 +294,15 @@ Result<std::vector<std::byte>> PmiBoot::get(int rank, const std::string& key) no
 }
 
 void PmiBoot::abort(int exit_code, const std::string& message) noexcept {
+  const int code = abort_exit_code(exit_code);
+  // First: the launcher ends this process as it hears of it, and drops what it has not read of its output.
+  log::error("the job is aborted with exit code {}: {}", code, message);
+  std::this_thread::sleep_for(kTimeToRead);
   try {
-    const std::string command = fmt::format("cmd=abort exitcode={}", abort_exit_code(exit_code));
-    static_cast<void>(client().wire.send(command, Clock::now() + 2s));
-  } catch (const std::exception&) {  // the launcher notices that the process ends
+    static_cast<void>(client().wire.send(fmt::format("cmd=abort exitcode={}", code), Clock::now() + 2s));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the launcher notices that the process ends
   }
-  abort_alone(exit_code, message);
+  std::_Exit(code);
 }
 
 }  // namespace
