@@ -122,7 +122,9 @@ std::optional<Ports::Guest> Ports::admit(std::string_view text, Limit limit, con
   require(ports_.contains(number), MPI_ERR_PORT,
           "this process has not opened the port {}: the root of MPI_Comm_accept does, by MPI_Open_port", text);
   const auto come = [&] { return !ports_[number].guests.empty(); };
+  awaited_ = "for somebody who connects to the port " + std::string(text);
   static_cast<void>(wait(limit, [&] { return come() || !goes_on(); }));
+  awaited_.clear();
   if (!come()) return std::nullopt;
   const Guest guest = ports_[number].guests.front();
   ports_[number].guests.pop_front();
@@ -142,8 +144,10 @@ std::int32_t Ports::knock(Rank process, const PortName& name, Limit limit) {
     if (status == Status::limit_reached) status = process_.transport().tell(process, Word::knock, word);
     return status != Status::limit_reached;
   }));
+  awaited_ = "until the program that has opened it accepts at the port " + name.text();
   const auto is_lost = [&] { return process_.transport().is_lost(RankId{process.value}); };
   const bool in_time = status != Status::ok || wait(limit, [&] { return asked_[tag].has_value() || is_lost(); });
+  awaited_.clear();
   const bool admitted = asked_[tag].value_or(false);
   const bool refused = asked_[tag].has_value() && !admitted;
   asked_.erase(tag);
