@@ -19,7 +19,7 @@ namespace brant::mpi {
 namespace {
 
 constexpr std::string_view kScheme = "brant-port:";
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kLookAtPort = std::chrono::milliseconds(20);
 
 std::int32_t random_tag() {
   std::uint32_t number = 0;
@@ -112,7 +112,7 @@ bool Ports::wait(Limit limit, const std::function<bool()>& done) {
   const auto until = std::chrono::steady_clock::now() + limit.value_or(std::chrono::hours(24 * 365));
   while (!done()) {
     if (std::chrono::steady_clock::now() >= until) return false;
-    static_cast<void>(process_.runtime().worker().wait_until([&]() noexcept { return done(); }, kLook));
+    static_cast<void>(process_.runtime().worker().wait_until([&]() noexcept { return done(); }, kLookAtPort));
   }
   return true;
 }
