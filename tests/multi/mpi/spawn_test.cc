@@ -192,6 +192,7 @@ TEST_F(Children, work) {
 TEST_F(Spawning, children_that_do_not_disconnect_end_together_with_their_parents) {
   MPI_Comm children = spawn("stay", 1);
   expect_to_work_together(children);
+  EXPECT_EQ(MPI_Comm_free(&children), 0);  // which does not disconnect
 }
 
 TEST_F(Children, stay) { expect_to_work_together(parent()); }
@@ -296,6 +297,7 @@ TEST_F(Spawning, soft_numbers_allow_fewer) {
   EXPECT_EQ(remote_size(children), 1);
   EXPECT_EQ(codes, (std::array<int, 3>{MPI_SUCCESS, MPI_ERR_SPAWN, MPI_ERR_SPAWN}));
   expect_to_work_together(children);
+  EXPECT_EQ(MPI_Comm_free(&children), 0);
   MPI_Info_free(&info);
 }
 

@@ -121,13 +121,16 @@ std::optional<Ports::Guest> Ports::admit(std::string_view text, Limit limit, con
   const std::uint64_t number = PortName::parse(text).number();
   require(ports_.contains(number), MPI_ERR_PORT,
           "this process has not opened the port {}: the root of MPI_Comm_accept does, by MPI_Open_port", text);
-  const auto come = [&] { return !ports_[number].guests.empty(); };
+  // Another thread may close the port meanwhile.
+  const auto guests = [&] { return ports_.contains(number) ? &ports_[number].guests : nullptr; };
+  const auto come = [&] { return guests() == nullptr || !guests()->empty(); };
   awaited_ = "for somebody who connects to the port " + std::string(text);
   static_cast<void>(wait(limit, [&] { return come() || !goes_on(); }));
   awaited_.clear();
-  if (!come()) return std::nullopt;
-  const Guest guest = ports_[number].guests.front();
-  ports_[number].guests.pop_front();
+  require(guests() != nullptr, MPI_ERR_PORT, "the port {} was closed while MPI_Comm_accept waited at it", text);
+  if (guests()->empty()) return std::nullopt;
+  const Guest guest = guests()->front();
+  guests()->pop_front();
   answer(guest, true);
   return guest;
 }
