@@ -168,7 +168,9 @@ std::vector<std::string> Job::environment(int rank, int boot_socket) const {
   std::vector<std::string> result;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view pair(*each);
-    if (std::ranges::find(foreign, pair.substr(0, pair.find('='))) != foreign.end()) continue;
+    const std::string_view name = pair.substr(0, pair.find('='));
+    if (std::ranges::find(foreign, name) != foreign.end()) continue;
+    if (!options_.port.empty() && name == "BRANT_BOOTSTRAP") continue;  // how the one that spawns was started
     if (!ours.contains(std::string(pair.substr(0, pair.find('='))))) result.emplace_back(pair);
   }
   for (const auto& [name, value] : ours) result.push_back(fmt::format("{}={}", name, value));
@@ -192,7 +194,7 @@ void Job::start(int rank) {
   if (rank == 0 && options_.spawner == nullptr && ::isatty(STDIN_FILENO) == 1) {
     input_ = InputForwarder::open();
     how.input = input_.rank_end();
-  } else if (rank != 0) {
+  } else if (rank != 0 || options_.spawner != nullptr) {
     null.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     how.input = null.get();
   }

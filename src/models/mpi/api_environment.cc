@@ -88,6 +88,8 @@ int finalize() noexcept {
     if (!process()->has_connections()) return;
     process()->connections().part();
     process()->connections().spawned().leave();
+    if (Communicator* parent = find_communicator(rank.parent)) drop_communicator(*parent);
+    rank.parent = MPI_COMM_NULL;
   });
   end_world();
   return outcome;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/seconds.h"
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/parting.h"
 #include "models/mpi/process.h"
 
@@ -52,8 +53,10 @@ bool StallReport::stalled(std::chrono::nanoseconds idle, bool) noexcept {
     last = rank->waits_in;
     report(*last);
   }
+  const bool at_port = process()->has_connections() && !process()->connections().ports().awaited().empty();
+  if (at_port) log::warn("this process waits {}", process()->connections().ports().awaited());
   if (waiting > kNamed) log::warn("{} more ranks of this process wait, too", waiting - kNamed);
-  return waiting != 0 || last != nullptr;
+  return waiting != 0 || last != nullptr || at_port;
 }
 
 }  // namespace brant::mpi

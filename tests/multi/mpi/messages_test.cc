@@ -309,7 +309,6 @@ TEST_F(Messages, with_bad_arguments_are_refused_by_the_class_of_the_fault) {
   EXPECT_EQ(MPI_Send(&word, 1, MPI_INT, right_, 0, MPI_COMM_NULL), MPI_ERR_COMM);
   EXPECT_EQ(MPI_Send(nullptr, 1, MPI_INT, right_, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
   EXPECT_EQ(MPI_Recv(&word, 1, MPI_INT, -7, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_ERR_RANK);
-  EXPECT_EQ(MPI_Close_port(""), MPI_ERR_UNSUPPORTED_OPERATION);
   MPI_Request request = MPI_REQUEST_NULL;
   EXPECT_EQ(MPI_Start(&request), MPI_ERR_REQUEST);
 }

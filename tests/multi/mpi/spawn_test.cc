@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -191,6 +192,7 @@ TEST_F(Children, work) {
 TEST_F(Spawning, children_that_do_not_disconnect_end_together_with_their_parents) {
   MPI_Comm children = spawn("stay", 1);
   expect_to_work_together(children);
+  EXPECT_EQ(MPI_Comm_free(&children), 0);  // which does not disconnect
 }
 
 TEST_F(Children, stay) { expect_to_work_together(parent()); }
@@ -295,6 +297,7 @@ TEST_F(Spawning, soft_numbers_allow_fewer) {
   EXPECT_EQ(remote_size(children), 1);
   EXPECT_EQ(codes, (std::array<int, 3>{MPI_SUCCESS, MPI_ERR_SPAWN, MPI_ERR_SPAWN}));
   expect_to_work_together(children);
+  EXPECT_EQ(MPI_Comm_free(&children), 0);
   MPI_Info_free(&info);
 }
 
@@ -331,6 +334,14 @@ int open_files() {
   return count;
 }
 
+/// KiB of this process that are in memory.
+long resident() {
+  long pages = 0;
+  long all = 0;
+  std::ifstream("/proc/self/statm") >> all >> pages;
+  return pages * (::sysconf(_SC_PAGESIZE) / 1024);
+}
+
 const int kTimes = brant::test::effort(100, 15);
 
 TEST_F(Spawning, connections_come_and_go_and_leave_nothing) {
@@ -342,14 +353,21 @@ TEST_F(Spawning, connections_come_and_go_and_leave_nothing) {
   }
   EXPECT_EQ(MPI_Comm_disconnect(&children), 0);
   int before = 0;
+  long memory = 0;
   for (int i = 0; i < kTimes; ++i) {
     MPI_Comm client = MPI_COMM_NULL;
     ASSERT_EQ(MPI_Comm_accept(port.data(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &client), 0);
     expect_to_work_together(client);
     ASSERT_EQ(MPI_Comm_disconnect(&client), 0);
-    if (i == kTimes / 4) before = open_files();
+    if (i == kTimes / 4) {
+      before = open_files();
+      memory = resident();
+    }
   }
   EXPECT_LE(open_files(), before);
+  if (!brant::test::kSanitized) {
+    EXPECT_LE(resident(), memory + 1024);
+  }
   if (test::rank() == 0) {
     EXPECT_EQ(MPI_Close_port(port.data()), 0);
   }

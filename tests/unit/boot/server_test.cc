@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -106,7 +107,7 @@ TEST_F(ServerTest, garbage_closes_the_connection_and_fails_the_fence_of_the_othe
 
 TEST_F(ServerTest, every_malformed_body_closes_the_connection) {
   for (const Type type :
-       {Type::hello, Type::put, Type::fence, Type::cancel_fence, Type::get, Type::abort, Type::reply}) {
+       {Type::hello, Type::put, Type::fence, Type::cancel_fence, Type::get, Type::abort, Type::reply, Type::spawn}) {
     Server server(1, "job");
     auto [ours, theirs] = Server::make_pair();
     server.add(0, std::move(ours));
@@ -119,6 +120,33 @@ TEST_F(ServerTest, every_malformed_body_closes_the_connection) {
     EXPECT_EQ(server.fd(0), -1) << "type " << static_cast<int>(type);
     EXPECT_EQ(server.take_complaints().size(), 1U);
   }
+}
+
+TEST_F(ServerTest, a_wish_to_spawn_brings_two_files) {
+  greet_all();
+  const auto [first, second] = Server::make_pair();
+  Channel channel(end(1));
+  const std::array<int, 2> files = {first.get(), second.get()};
+  ASSERT_EQ(channel.send(encode(Spawn{}), Clock::now(), files), Status::ok);
+  pump();
+  EXPECT_EQ(answer(1), Status::ok);
+  std::vector<Server::SpawnRequest> requests = server_.take_spawns();
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_EQ(requests[0].rank, 1);
+  EXPECT_EQ(::send(requests[0].plan.get(), "x", 1, 0), 1);
+  char got = 0;
+  EXPECT_EQ(::recv(requests[0].line.get(), &got, 1, MSG_DONTWAIT), 1);
+  EXPECT_EQ(got, 'x');
+  EXPECT_TRUE(server_.take_spawns().empty());
+}
+
+TEST_F(ServerTest, a_wish_to_spawn_without_files_is_refused) {
+  greet_all();
+  raw(1, encode(Spawn{}));
+  std::string text;
+  EXPECT_EQ(answer(1, &text), Status::limit_reached);
+  EXPECT_THAT(text, HasSubstr("descriptors"));
+  EXPECT_TRUE(server_.take_spawns().empty());
 }
 
 TEST_F(ServerTest, a_message_may_arrive_byte_by_byte_and_two_at_once) {

@@ -15,7 +15,7 @@ namespace brant::mpi {
 
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kLookForJoined = std::chrono::milliseconds(20);
 
 std::uint64_t name_of_peer(const Peer& peer) noexcept { return checksum_of(peer.record.wire_address); }
 
@@ -166,7 +166,7 @@ void Connections::await_all(std::span<const Contact> contacts) {
   for (const Contact& contact : contacts) {
     while (!find(contact.name)) {
       static_cast<void>(process_.runtime().worker().wait_until(
-          [this]() noexcept { return JoinSteps(process_.runtime()).has_accepted(); }, kLook));
+          [this]() noexcept { return JoinSteps(process_.runtime()).has_accepted(); }, kLookForJoined));
       take_in_those_who_joined();
       if (find(contact.name)) break;
       const JoinIdentity who = unpack_join_address(contact.address).identity;

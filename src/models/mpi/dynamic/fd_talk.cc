@@ -16,7 +16,7 @@ namespace {
 
 /// The name and zeros behind it. Both ends send so much and read so much: nothing is left in the socket.
 using Frame = std::array<char, MPI_MAX_PORT_NAME>;
-constexpr auto kLook = std::chrono::milliseconds(5);
+constexpr auto kLookAtSocket = std::chrono::milliseconds(5);
 
 /// Moves some of the bytes: how many; 0 for none now.
 template <typename Step>
@@ -51,7 +51,7 @@ std::string swap_names(int fd, std::string_view given) {
       sent += step(fd, [&] { return ::send(fd, out.data() + sent, out.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL); });
     if (got < in.size()) got += step(fd, [&] { return ::recv(fd, in.data() + got, in.size() - got, MSG_DONTWAIT); });
     if (sent + got == before)
-      static_cast<void>(process()->runtime().worker().wait_until([]() noexcept { return false; }, kLook));
+      static_cast<void>(process()->runtime().worker().wait_until([]() noexcept { return false; }, kLookAtSocket));
   }
   in.back() = 0;
   return in.data();

@@ -19,7 +19,7 @@ namespace brant::mpi {
 namespace {
 
 constexpr std::string_view kScheme = "brant-port:";
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kLookAtPort = std::chrono::milliseconds(20);
 
 std::int32_t random_tag() {
   std::uint32_t number = 0;
@@ -112,7 +112,7 @@ bool Ports::wait(Limit limit, const std::function<bool()>& done) {
   const auto until = std::chrono::steady_clock::now() + limit.value_or(std::chrono::hours(24 * 365));
   while (!done()) {
     if (std::chrono::steady_clock::now() >= until) return false;
-    static_cast<void>(process_.runtime().worker().wait_until([&]() noexcept { return done(); }, kLook));
+    static_cast<void>(process_.runtime().worker().wait_until([&]() noexcept { return done(); }, kLookAtPort));
   }
   return true;
 }
@@ -121,11 +121,16 @@ std::optional<Ports::Guest> Ports::admit(std::string_view text, Limit limit, con
   const std::uint64_t number = PortName::parse(text).number();
   require(ports_.contains(number), MPI_ERR_PORT,
           "this process has not opened the port {}: the root of MPI_Comm_accept does, by MPI_Open_port", text);
-  const auto come = [&] { return !ports_[number].guests.empty(); };
+  // Another thread may close the port meanwhile.
+  const auto guests = [&] { return ports_.contains(number) ? &ports_[number].guests : nullptr; };
+  const auto come = [&] { return guests() == nullptr || !guests()->empty(); };
+  awaited_ = "for somebody who connects to the port " + std::string(text);
   static_cast<void>(wait(limit, [&] { return come() || !goes_on(); }));
-  if (!come()) return std::nullopt;
-  const Guest guest = ports_[number].guests.front();
-  ports_[number].guests.pop_front();
+  awaited_.clear();
+  require(guests() != nullptr, MPI_ERR_PORT, "the port {} was closed while MPI_Comm_accept waited at it", text);
+  if (guests()->empty()) return std::nullopt;
+  const Guest guest = guests()->front();
+  guests()->pop_front();
   answer(guest, true);
   return guest;
 }
@@ -142,8 +147,10 @@ std::int32_t Ports::knock(Rank process, const PortName& name, Limit limit) {
     if (status == Status::limit_reached) status = process_.transport().tell(process, Word::knock, word);
     return status != Status::limit_reached;
   }));
+  awaited_ = "until the program that has opened it accepts at the port " + name.text();
   const auto is_lost = [&] { return process_.transport().is_lost(RankId{process.value}); };
   const bool in_time = status != Status::ok || wait(limit, [&] { return asked_[tag].has_value() || is_lost(); });
+  awaited_.clear();
   const bool admitted = asked_[tag].value_or(false);
   const bool refused = asked_[tag].has_value() && !admitted;
   asked_.erase(tag);

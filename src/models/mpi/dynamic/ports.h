@@ -57,6 +57,9 @@ class Ports {
   /// Knocks, and waits until it is admitted: the tag for what the two say to each other. Throws MPI_ERR_PORT.
   [[nodiscard]] std::int32_t knock(Rank process, const PortName& name, Limit limit);
 
+  /// For people: what this process waits for; empty: for nobody at a port.
+  [[nodiscard]] const std::string& awaited() const noexcept { return awaited_; }
+
   void hear(Rank from, Word word, const DoorWord& body);
   /// The process is lost.
   void forget(Rank process) noexcept;
@@ -72,6 +75,7 @@ class Ports {
 
   Process& process_;
   unsigned opened_ = 0;
+  std::string awaited_;
   std::map<std::uint64_t, Port> ports_;                ///< By number.
   std::map<std::int32_t, std::optional<bool>> asked_;  ///< By tag: what was answered.
 };

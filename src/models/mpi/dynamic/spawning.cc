@@ -24,21 +24,21 @@ namespace {
 
 using port::launcher::SpawnPlan;
 
-std::string value_of(const SpawnCommand& command, std::string_view key) {
+std::string info_value(const SpawnCommand& command, std::string_view key) {
   if (command.info == nullptr) return {};
   const auto found = std::ranges::find(command.info->entries, key, &Info::Entry::first);
   return found != command.info->entries.end() ? found->second : std::string();
 }
 
 /// Takes off the part in front of a separator, which goes.
-std::string_view take_part(std::string_view& rest, char separator) {
+std::string_view cut_off(std::string_view& rest, char separator) {
   const std::size_t end = rest.find(separator);
   const std::string_view part = rest.substr(0, end);
   rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
   return part;
 }
 
-int number_of(std::string_view text, const std::string& soft) {
+int soft_number(std::string_view text, const std::string& soft) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   require(error == std::errc{} && end == text.data() + text.size(), MPI_ERR_INFO_VALUE,
@@ -56,7 +56,7 @@ void require_this_host(const std::string& host) {
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
-    const std::string_view line = take_part(text, '\n');
+    const std::string_view line = cut_off(text, '\n');
     if (line.empty()) continue;
     require(line.find('=') != std::string_view::npos && line.front() != '=', MPI_ERR_INFO_VALUE,
             "a line of the value of env is '{}': it must be NAME=VALUE", line);
@@ -69,16 +69,16 @@ SpawnPlan::Part make_part(const SpawnCommand& command) {
   require(command.program != nullptr && *command.program != 0, MPI_ERR_ARG, "the command is null or empty");
   require(command.processes >= 0, MPI_ERR_ARG, "{} processes of '{}' are to be spawned", command.processes,
           command.program);
-  require_this_host(value_of(command, "host"));
+  require_this_host(info_value(command, "host"));
   SpawnPlan::Part part;
   part.command = {command.program};
   for (char** argument = command.arguments; argument != nullptr && *argument != nullptr; ++argument)
     part.command.emplace_back(*argument);
-  const std::string soft = value_of(command, "soft");
+  const std::string soft = info_value(command, "soft");
   part.processes = soft.empty() ? command.processes : count_allowed(soft, command.processes);
-  part.folder = value_of(command, "wdir");
-  part.path = value_of(command, "path");
-  part.variables = lines_of(value_of(command, "env"));
+  part.folder = info_value(command, "wdir");
+  part.path = info_value(command, "path");
+  part.variables = lines_of(info_value(command, "env"));
   return part;
 }
 
@@ -88,10 +88,10 @@ int count_allowed(const std::string& soft, int most) {
   int best = -1;
   std::string_view rest = soft;
   while (!rest.empty()) {
-    std::string_view range = take_part(rest, ',');
-    const int first = number_of(take_part(range, ':'), soft);
-    const int last = range.empty() ? first : number_of(take_part(range, ':'), soft);
-    const int step = range.empty() ? 1 : number_of(range, soft);
+    std::string_view range = cut_off(rest, ',');
+    const int first = soft_number(cut_off(range, ':'), soft);
+    const int last = range.empty() ? first : soft_number(cut_off(range, ':'), soft);
+    const int step = range.empty() ? 1 : soft_number(range, soft);
     require(step > 0, MPI_ERR_INFO_VALUE, "the value of soft is '{}': its steps must be positive", soft);
     if (first > std::min(last, most)) continue;
     best = std::max(best, first + (std::min(last, most) - first) / step * step);
@@ -120,7 +120,7 @@ SpawnPlan make_plan(const std::vector<SpawnCommand>& commands, std::string port,
 
 std::string port_of_parents() {
   std::string_view parent = env("BRANT_MPI_PARENT");
-  const std::string_view job = take_part(parent, ';');
+  const std::string_view job = cut_off(parent, ';');
   // What a spawned program starts by itself has the variable too, and is no process of that job.
   return job == process()->engine().job().job_id ? std::string(parent) : std::string();
 }
