@@ -231,7 +231,7 @@ class Translation:
             return f"displacement_to_abi({p.name})"
         if function == "Info_get_nthkey" and p.name == "key":
             return f"ToldText<kMaxInfoKey, MPI_MAX_INFO_KEY>({p.name})"
-        if p.name == "port_name" and kind == "char*":
+        if p.name == "port_name" and p.kind == "char*":  # not where it is given: brant's own are shorter than both
             return f"ToldText<kMaxPortName, MPI_MAX_PORT_NAME>({p.name})"
         return p.name
 
