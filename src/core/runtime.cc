@@ -39,7 +39,8 @@ port::AdapterRequest adapter_request(const RuntimeOptions& options) {
           options.sleep,
           options.boot_timeout,
           options.joining != Joining::off,
-          options.joining == Joining::network};
+          options.joining == Joining::network,
+          options.gpu_ordinal};
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {

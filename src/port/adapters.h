@@ -29,6 +29,7 @@ struct AdapterRequest {
   std::chrono::milliseconds boot_timeout{60'000};  ///< For the other processes to say where they run.
   bool joining = false;                            ///< Processes that are not of the job may join later,
   bool joining_hosts = false;                      ///< also from other hosts.
+  int gpu_ordinal = -1;                            ///< -1: that of the local rank.
 };
 
 /// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order

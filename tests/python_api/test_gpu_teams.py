@@ -81,6 +81,8 @@ async def graphs_of_cupy() -> None:
         mine = cupy.full(5000, team.rank + 1.0)
         total = cupy.zeros(5000)
         team.allreduce(mine, out=total, stream=stream)
+        mine += total  # is compiled before the capture
+        mine[...] = team.rank + 1.0
         stream.synchronize()
         stream.begin_capture()
         team.allreduce(mine, out=total, stream=stream)

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "bindings/torch/gpu.h"
 #include "bindings/torch/group.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/work.h"
@@ -24,8 +27,8 @@ class BrantBackend final : public c10d::Backend {
   using Lists = std::vector<std::vector<at::Tensor>>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-  /// Collective over the members.
-  static c10::intrusive_ptr<BrantBackend> create(const c10d::DistributedBackendOptions& options);
+  /// Collective over the members. `gpu`: with which one this process works, -1: with none; for the default group.
+  static c10::intrusive_ptr<BrantBackend> create(const c10d::DistributedBackendOptions& options, int gpu);
   /// Of a group that exists: see create.
   BrantBackend(std::shared_ptr<Job> job, Group& group, const c10d::DistributedBackendOptions& options);
   ~BrantBackend() override;
@@ -59,15 +62,34 @@ class BrantBackend final : public c10d::Backend {
   WorkPtr send(List& tensors, int to, int tag) override;
   WorkPtr recv(List& tensors, int from, int tag) override;
   WorkPtr recvAnysource(List& tensors, int tag) override;
+  /// Calls in between go as always, and the last one gives what waits for all.
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
 
  private:
   using Calls = std::vector<Collective>;
   using Shared = std::shared_ptr<Tensors>;
+  using WorkOfUs = c10::intrusive_ptr<BrantWork>;
+  /// The last call that was queued on a stream.
+  struct Queued {
+    c10::Stream stream;
+    std::shared_ptr<c10::Event> end;
+  };
 
-  /// Posts by `post`, which is given whom to tell.
-  WorkPtr begin(c10d::OpType type, const Shared& tensors, List outputs, bool waits,
-                const std::function<void(Done)>& post);
+  [[nodiscard]] Shared make_tensors(const char* what) const { return std::make_shared<Tensors>(what, gpu_); }
+  WorkOfUs make_work(c10d::OpType type, const Shared& tensors, const List& outputs);
+  /// Posts by `post`, which is given whom to tell; of tensors on the GPU when their stream has come there.
+  WorkPtr begin(c10d::OpType type, const Shared& tensors, List outputs, bool waits, std::function<void(Done)> post);
   WorkPtr collect(c10d::OpType type, const Shared& tensors, List outputs, bool waits, const Calls& calls);
+  /// By a stream of the GPU. Null: streams do not carry these calls out.
+  WorkPtr collect_on_stream(c10d::OpType type, const Shared& tensors, const List& outputs, bool waits,
+                            const Calls& calls);
+  void queue(const WorkOfUs& work, const Shared& tensors, bool waits, const Calls& calls);
+  /// The stream of this group's own, behind what the calling thread computes and behind calls that were queued.
+  c10::Stream own_stream();
+  void put_behind_last(const c10::Stream& stream);
+  void wait_for_streams() noexcept;
+  WorkPtr note(WorkPtr work);
   WorkPtr exchange(c10d::OpType type, const Shared& tensors, List outputs, bool waits, List sent, List received);
   void require_root(std::int64_t root, const char* what) const;
 
@@ -76,6 +98,12 @@ class BrantBackend final : public c10d::Backend {
   std::chrono::milliseconds timeout_;
   c10::intrusive_ptr<Options> options_;
   std::atomic<std::uint64_t> number_ = 0;
+  const Gpu gpu_;
+  // With the job claimed.
+  std::optional<c10::Stream> own_stream_;
+  std::optional<Queued> last_;
+  std::mutex coalescing_mutex_;
+  std::optional<std::vector<WorkPtr>> coalesced_;
 };
 
 }  // namespace brant::distributed
