@@ -112,6 +112,12 @@ c10::intrusive_ptr<BrantBackend> BrantBackend::create(const c10d::DistributedBac
   return c10::make_intrusive<BrantBackend>(std::move(job), *group, options);
 }
 
+Runtime* BrantBackend::runtime_of_default() noexcept {
+  const std::scoped_lock lock(g_mutex);
+  const std::shared_ptr<Job> job = g_job.lock();
+  return job == nullptr ? nullptr : &job->runtime();
+}
+
 BrantBackend::~BrantBackend() {
   if (job_->is_parents()) {
     static_cast<void>(new std::shared_ptr<Job>(std::move(job_)));  // never destroyed here

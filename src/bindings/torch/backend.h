@@ -29,6 +29,8 @@ class BrantBackend final : public c10d::Backend {
 
   /// Collective over the members. `gpu`: with which one this process works, -1: with none; for the default group.
   static c10::intrusive_ptr<BrantBackend> create(const c10d::DistributedBackendOptions& options, int gpu);
+  /// Of the default group that was made last, for tests that put another device under it. Null: there is none.
+  static Runtime* runtime_of_default() noexcept;
   /// Of a group that exists: see create.
   BrantBackend(std::shared_ptr<Job> job, Group& group, const c10d::DistributedBackendOptions& options);
   ~BrantBackend() override;

@@ -37,7 +37,8 @@ unsigned count_forks() {
 
 std::unique_ptr<Runtime> start(Exchange& exchange, std::chrono::milliseconds timeout, int gpu) {
   RuntimeOptions options = RuntimeOptions::from_environment();
-  options.gpu = gpu < 0 ? GpuChoice::none : GpuChoice::cuda;
+  const bool is_emulated = options.gpu == GpuChoice::emulated;  // for tests
+  options.gpu = gpu < 0 ? GpuChoice::none : is_emulated ? GpuChoice::emulated : GpuChoice::cuda;
   options.gpu_ordinal = gpu;
   options.boot_timeout = timeout;
   return start_via(exchange, options);
