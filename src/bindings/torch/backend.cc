@@ -84,7 +84,8 @@ BrantBackend::BrantBackend(std::shared_ptr<Job> job, Group& group, const c10d::D
       group_(group),
       timeout_(std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout)),
       options_(c10::make_intrusive<Options>("brant", timeout_)),
-      gpu_(job_->gpu()) {}
+      gpu_(job_->gpu()),
+      streams_(gpu_) {}
 
 c10::intrusive_ptr<BrantBackend> BrantBackend::create(const c10d::DistributedBackendOptions& options, int gpu) {
   const WithoutGil others_run;
@@ -112,7 +113,7 @@ c10::intrusive_ptr<BrantBackend> BrantBackend::create(const c10d::DistributedBac
   return c10::make_intrusive<BrantBackend>(std::move(job), *group, options);
 }
 
-Runtime* BrantBackend::runtime_of_default() noexcept {
+Runtime* runtime_of_default() noexcept {
   const std::scoped_lock lock(g_mutex);
   const std::shared_ptr<Job> job = g_job.lock();
   return job == nullptr ? nullptr : &job->runtime();
@@ -159,7 +160,7 @@ BrantBackend::WorkPtr BrantBackend::begin(OpType type, const Shared& tensors, Li
   TORCH_CHECK(!is_captured(gpu_.current()), tensors->what(),
               " of these tensors is the host's, and cannot be captured in a graph");
   job_->with(waits, [&] {
-    const c10::Stream stream = own_stream();
+    const c10::Stream stream = streams_.own();
     work->put_on(stream);
     tensors->note_use(stream);
     const Done told = [work, tensors, stream](const Outcome& outcome) { finish_on(stream, *tensors, *work, outcome); };
@@ -190,8 +191,7 @@ BrantBackend::WorkPtr BrantBackend::collect_on_stream(OpType type, const Shared&
 
 /// A caller that waits at once has it on the stream that he computes on: nothing could run beside it there.
 void BrantBackend::queue(const WorkOfUs& work, const Shared& tensors, bool waits, const Calls& calls) {
-  const c10::Stream stream = waits ? gpu_.current() : own_stream();
-  put_behind_last(stream);
+  const c10::Stream stream = waits ? streams_.current() : streams_.own();
   work->put_on(stream);
   tensors->note_use(stream);
   if (const Outcome outcome = group_.enqueue(calls, handle_of(stream)); outcome.status != Status::ok)
@@ -200,10 +200,7 @@ void BrantBackend::queue(const WorkOfUs& work, const Shared& tensors, bool waits
     const c10::StreamGuard on_stream(stream);
     tensors->finish();
   }
-  const auto end = std::make_shared<c10::Event>(stream.device_type());
-  end->record(stream);
-  if (!is_captured(stream)) last_.emplace(Queued{stream, end});
-  work->finish_on_stream(end, [job = std::weak_ptr<Job>(job_), &group = group_] {
+  work->finish_on_stream(streams_.note_call(stream), [job = std::weak_ptr<Job>(job_), &group = group_] {
     std::string fault;
     const std::shared_ptr<Job> lives = job.lock();
     if (lives == nullptr) return fault;
@@ -216,25 +213,13 @@ void BrantBackend::queue(const WorkOfUs& work, const Shared& tensors, bool waits
   });
 }
 
-c10::Stream BrantBackend::own_stream() {
-  if (!own_stream_) own_stream_ = gpu_.another();
-  put_in_order(gpu_.current(), *own_stream_);
-  put_behind_last(*own_stream_);
-  return *own_stream_;
-}
-
-/// In a graph nothing may wait for what is outside of it: there the program waits for one call before the next.
-void BrantBackend::put_behind_last(const c10::Stream& stream) {
-  if (last_ && last_->stream != stream && !is_captured(stream)) last_->end->block(stream);
-}
-
 /// Calls on streams that have not run when a team is closed would be canceled.
 void BrantBackend::wait_for_streams() noexcept {
   try {
-    std::optional<Queued> last;
-    job_->with(false, [&] { last = std::exchange(last_, std::nullopt); });
+    std::shared_ptr<c10::Event> last;
+    job_->with(false, [&] { last = streams_.last_end(); });
     const auto deadline = std::chrono::steady_clock::now() + std::min(timeout_, kPartingMax);
-    while (last && !last->end->query() && std::chrono::steady_clock::now() < deadline)
+    while (last != nullptr && !last->query() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   } catch (const std::exception&) {
     // The job has ended, or the GPU reports a fault that others tell of.
@@ -463,7 +448,7 @@ BrantBackend::WorkPtr BrantBackend::scatter(List& outputs, Lists& inputs, const 
 BrantBackend::WorkPtr BrantBackend::barrier(const c10d::BarrierOptions& options) {
   const auto held = make_tensors("brant:barrier");
   bool has_streams = false;
-  job_->with(true, [&] { has_streams = own_stream_ || last_; });
+  job_->with(true, [&] { has_streams = streams_.used(); });
   if (has_streams) held->put_on_gpu();  // what they have to do comes before, too
   return begin(OpType::BARRIER, held, {}, waits(options),
                [this](Done done) { group_.collect({brant::barrier()}, std::move(done)); });

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "bindings/torch/call_streams.h"
 #include "bindings/torch/gpu.h"
 #include "bindings/torch/group.h"
 #include "bindings/torch/tensors.h"
@@ -29,8 +30,6 @@ class BrantBackend final : public c10d::Backend {
 
   /// Collective over the members. `gpu`: with which one this process works, -1: with none; for the default group.
   static c10::intrusive_ptr<BrantBackend> create(const c10d::DistributedBackendOptions& options, int gpu);
-  /// Of the default group that was made last, for tests that put another device under it. Null: there is none.
-  static Runtime* runtime_of_default() noexcept;
   /// Of a group that exists: see create.
   BrantBackend(std::shared_ptr<Job> job, Group& group, const c10d::DistributedBackendOptions& options);
   ~BrantBackend() override;
@@ -72,11 +71,6 @@ class BrantBackend final : public c10d::Backend {
   using Calls = std::vector<Collective>;
   using Shared = std::shared_ptr<Tensors>;
   using WorkOfUs = c10::intrusive_ptr<BrantWork>;
-  /// The last call that was queued on a stream.
-  struct Queued {
-    c10::Stream stream;
-    std::shared_ptr<c10::Event> end;
-  };
 
   [[nodiscard]] Shared make_tensors(const char* what) const { return std::make_shared<Tensors>(what, gpu_); }
   WorkOfUs make_work(c10d::OpType type, const Shared& tensors, const List& outputs);
@@ -87,9 +81,6 @@ class BrantBackend final : public c10d::Backend {
   WorkPtr collect_on_stream(c10d::OpType type, const Shared& tensors, const List& outputs, bool waits,
                             const Calls& calls);
   void queue(const WorkOfUs& work, const Shared& tensors, bool waits, const Calls& calls);
-  /// The stream of this group's own, behind what the calling thread computes and behind calls that were queued.
-  c10::Stream own_stream();
-  void put_behind_last(const c10::Stream& stream);
   void wait_for_streams() noexcept;
   WorkPtr note(WorkPtr work);
   WorkPtr exchange(c10d::OpType type, const Shared& tensors, List outputs, bool waits, List sent, List received);
@@ -101,11 +92,12 @@ class BrantBackend final : public c10d::Backend {
   c10::intrusive_ptr<Options> options_;
   std::atomic<std::uint64_t> number_ = 0;
   const Gpu gpu_;
-  // With the job claimed.
-  std::optional<c10::Stream> own_stream_;
-  std::optional<Queued> last_;
+  CallStreams streams_;
   std::mutex coalescing_mutex_;
   std::optional<std::vector<WorkPtr>> coalesced_;
 };
+
+/// Of the default group that was made last, for tests that put another device under it. Null: there is none.
+Runtime* runtime_of_default() noexcept;
 
 }  // namespace brant::distributed

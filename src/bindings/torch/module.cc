@@ -11,7 +11,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
                return brant::distributed::BrantBackend::create(options, gpu);
              });
   module.def("runtime_of_default",
-             [] { return reinterpret_cast<std::uintptr_t>(brant::distributed::BrantBackend::runtime_of_default()); });
+             [] { return reinterpret_cast<std::uintptr_t>(brant::distributed::runtime_of_default()); });
   module.def("end_all", &brant::distributed::Job::end_all, pybind11::arg("failed"),
              pybind11::call_guard<pybind11::gil_scoped_release>());
 }
