@@ -8,8 +8,9 @@ program runs under a time limit. What it prints goes to OUT/log.txt, its rows to
 OUT/summary.json, all up to date while the rest runs; what `brant calibrate` measured to OUT/calibration.txt. A failure
 does not stop the rest. Needs Python 3.9, and two GPUs for everything that moves bytes between GPUs; with fewer it runs
 what it can and says what it left out; `--share-gpu` lets processes share a GPU for all that is judged and not timed.
-The group `python` tries the package that BRANT_PYTHONPATH names, with CuPy and PyTorch. All groups take about 16
-minutes, and one call ends after 9: name groups, in two calls. Exit status 1 if something failed.
+The groups `python` and `torch` try the package that BRANT_PYTHONPATH names, with CuPy and PyTorch; `torch` compiles
+what connects the two. All groups take about 18 minutes, and one call ends after 9: name groups, in two calls. Exit
+status 1 if something failed.
 """
 
 from __future__ import annotations

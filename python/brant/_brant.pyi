@@ -1,6 +1,6 @@
 """The extension module: what src/bindings/python binds. Programs use the names that `brant` itself has."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from collections.abc import Awaitable as _Awaitable
 from typing import Any, TypeVar
 
@@ -194,9 +194,16 @@ class Team:
     other. All of them make it, and make the same calls in the same order; different teams are independent.
 
     A call is under way from the moment it is made, and holds its arrays until it has ended. Awaited it gives the array
-    with the result: `out`, or a new one of NumPy. `await team.allreduce(a)`, or `team.allreduce(a).wait()` in plain
-    code. Arrays lie in host memory, in any order and of any strides; what is filled has the element type of what is
-    given.
+    with the result: `out`, or a new one (of NumPy; of arrays on a device a `brant.Array` there, which CuPy, PyTorch and
+    others show without a copy). `await team.allreduce(a)`, or `team.allreduce(a).wait()` in plain code. Arrays in host
+    memory have any order and any strides, those on a device are in C order; members may have different kinds. What is
+    filled has the element type of what is given. What computes an array on a GPU is waited for.
+
+    With `stream`, a stream of PyTorch, CuPy, Numba, cuda.core or brant, or the number of a CUstream, the call is queued
+    there and carried out on the device, behind what the stream has to do already: it returns at once, with `out`, which
+    must be given. Calls of streams have an order of their own, on the device one after the other, and
+    `prepare_streams` comes first. The stream is put behind those that compute the arrays. It may be captured. Keep the
+    arrays until it has passed the call, and look at `fault` then.
 
     Args:
         ranks: of the job, this process among them, in the order of the team; the same at all of them.
@@ -208,9 +215,13 @@ class Team:
         PeerLost, TimedOut: a member has ended, or did not come.
 
     The calls raise:
-        InvalidArgument: shapes, element types or ops that do not fit; or members called different things, which ends
-            the team, as what follows does.
-        NotSupported: an array in the memory of a GPU. WrongKind: no array.
+        InvalidArgument: shapes, element types or ops that do not fit; an array on another GPU than this process works
+            with; a stream before `prepare_streams`; or members called different things, which ends the team, as the
+            last two lines do.
+        NotSupported: an array on a device that is not in C order; on a stream: functions, and blocks of different
+            sizes.
+        WrongKind: no array; an array on a GPU in a process without one; on a stream: memory that kernels do not reach.
+        OutOfMemory: pinned memory for arrays on a device.
         PeerLost, TimedOut: a member has ended, or did not come; the text says who, and in which call.
     """
 
@@ -222,9 +233,17 @@ class Team:
         """A team of the members that live, in their order here. All that live call it."""
     def close(self) -> None:
         """What is under way ends as Canceled, for all members."""
+    def prepare_streams(self) -> None:
+        """Makes the team ready for calls with `stream`. All members call it; it waits for them. Once is enough.
+
+        Raises:
+            NotSupported: at all members alike, where one of them has no GPU that maps the others' memory, or there are
+                more than 8. The log of that one says why.
+            OutOfMemory: it takes 25 to 28 MB of the device's memory.
+        """
     def journal(self) -> list[dict[str, Any]]:
-        """The last 64 calls, the oldest first: number, kind, type, op, root, nbytes, status, begun_ns, ended_ns,
-        algorithm."""
+        """The last 64 calls of the host, the oldest first: number, kind, type, op, root, nbytes, status, begun_ns,
+        ended_ns, algorithm."""
     @property
     def rank(self) -> int:
         """Of this process in the team."""
@@ -241,44 +260,172 @@ class Team:
     @property
     def fault(self) -> str:
         """What ended the team; empty as long as it is of use."""
-    def barrier(self, *, timeout: float | None = None) -> Awaitable:
+    def barrier(self, *, timeout: float | None = None, stream: Any = None) -> Any:
         """Nobody goes on before all have come."""
-    def broadcast(self, array: Any, root: int = 0, *, timeout: float | None = None) -> Awaitable:
+    def broadcast(self, array: Any, root: int = 0, *, timeout: float | None = None, stream: Any = None) -> Any:
         """The array of the root, into those of all."""
     def allreduce(
-        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
-    ) -> Awaitable:
+        self,
+        array: Any,
+        op: str | Callable = "sum",
+        *,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
         """Element by element the combination of what all give, by rank, for all. In place: `out=array`.
 
         Args:
             op: "sum", "prod", "min", "max", "average", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or",
                 "bit_xor"; or a function of two arrays of one dimension, which gives their combination. It is
-                associative, and runs while the network is moved, so that it must not wait for anything.
+                associative, and runs on the host while the network is moved, so that it must not wait for anything.
         """
     def reduce(
-        self, array: Any, op: str | Callable = "sum", root: int = 0, *, out: Any = None, timeout: float | None = None
-    ) -> Awaitable:
+        self,
+        array: Any,
+        op: str | Callable = "sum",
+        root: int = 0,
+        *,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
         """The same for the root; None for the others."""
     def reduce_scatter(
-        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
-    ) -> Awaitable:
-        """Of the combination, whose first dimension is the members, each gets its own part."""
+        self,
+        array: Any,
+        op: str | Callable = "sum",
+        *,
+        counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
+        """Of the combination, whose first dimension is the members, each gets its own part. With `counts`, the same at
+        all, its first dimension is their sum, and each gets so many rows."""
     def scan(
-        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
-    ) -> Awaitable:
+        self,
+        array: Any,
+        op: str | Callable = "sum",
+        *,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
         """The combination of what this member and those of lower ranks give."""
     def exscan(
-        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
-    ) -> Awaitable:
+        self,
+        array: Any,
+        op: str | Callable = "sum",
+        *,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
         """The same without this member; None at rank 0."""
-    def allgather(self, array: Any, *, out: Any = None, timeout: float | None = None) -> Awaitable:
-        """The arrays of all, for all: the first dimension of the result is the members."""
-    def alltoall(self, array: Any, *, out: Any = None, timeout: float | None = None) -> Awaitable:
-        """`array[j]` of member i becomes `result[i]` of member j."""
-    def gather(self, array: Any, root: int = 0, *, out: Any = None, timeout: float | None = None) -> Awaitable:
-        """The arrays of all for the root, as of `allgather`; None for the others."""
-    def scatter(self, array: Any, root: int = 0, *, out: Any = None, timeout: float | None = None) -> Awaitable:
-        """`array[i]` of the root for member i. The others pass None, and `out`."""
+    def allgather(
+        self,
+        array: Any,
+        *,
+        counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
+        """The arrays of all, for all: the first dimension of the result is the members. With `counts`, the rows of each
+        member's array, which all know, they lie one behind the other in the first dimension."""
+    def alltoall(
+        self,
+        array: Any,
+        *,
+        counts: Sequence[int] | None = None,
+        out_counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
+        """`array[j]` of member i becomes `result[i]` of member j. With `counts`, so many rows go to each member, and
+        `out_counts` come from each."""
+    def gather(
+        self,
+        array: Any,
+        root: int = 0,
+        *,
+        counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
+        """The arrays of all for the root, as of `allgather`; None for the others. Either all members pass `counts` or
+        none; those of the root count, the others may pass an empty list."""
+    def scatter(
+        self,
+        array: Any,
+        root: int = 0,
+        *,
+        counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+        stream: Any = None,
+    ) -> Any:
+        """`array[i]` of the root for member i. The others pass None, and `out`. With `counts`, as of `gather`, member i
+        gets so many rows."""
+    def neighbour_allgather(
+        self,
+        array: Any,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        *,
+        counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+    ) -> Awaitable:
+        """The array goes to all destinations, and the first dimension of the result is the sources: ranks of the team,
+        each edge in the lists of both its ends. Waits for neighbours alone. With `counts`, so many rows come from each
+        source; either all members pass it or none."""
+    def neighbour_alltoall(
+        self,
+        array: Any,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        *,
+        counts: Sequence[int] | None = None,
+        out_counts: Sequence[int] | None = None,
+        out: Any = None,
+        timeout: float | None = None,
+    ) -> Awaitable:
+        """`array[i]` goes to the i-th destination, and `result[j]` comes from the j-th source. With `counts`, so many
+        rows go to each destination, and `out_counts` come from each source."""
+    def prepare(
+        self,
+        kind: str,
+        array: Any = None,
+        *,
+        op: str | Callable = "sum",
+        root: int = 0,
+        out: Any = None,
+        counts: Sequence[int] | None = None,
+        out_counts: Sequence[int] | None = None,
+        sources: Sequence[int] = (),
+        destinations: Sequence[int] = (),
+    ) -> PreparedCall:
+        """A call that is made often, looked at and planned once, with its arrays: `kind` is the name of its method. The
+        others may make the same call unprepared."""
+    def explain(self, kind: str, array: Any = None, **arguments: Any) -> str:
+        """By which algorithm such a call is carried out here; arguments as of `prepare`."""
+    def explain_on_stream(self, kind: str, array: Any = None, **arguments: Any) -> str:
+        """The same of streams; empty: they do not carry it out."""
+
+class PreparedCall:
+    """A collective of `Team.prepare`, made as often as wanted with what its arrays hold then."""
+
+    def start(self, *, timeout: float | None = None, stream: Any = None) -> Any:
+        """`await call.start()`, or `call.start(stream=s)`, as of the method. One call at a time is under way; those of
+        a stream may follow each other.
+
+        Raises: as the method does.
+            InvalidArgument: the last one has not ended; an array lies elsewhere now.
+        """
 
 class Segment:
     """An array of this process that others may write into and read from, held while it is exposed.

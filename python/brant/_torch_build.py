@@ -25,7 +25,7 @@ SOURCES = PACKAGE / "sources"  # of C++, as in the source tree
 UNIT = SOURCES / "bindings" / "torch"
 HEADERS = PACKAGE / "include"
 # Compiled together: PyTorch's headers take most of the time. The others do without them.
-TOGETHER = (("backend", "module", "tensors", "work"), ("group", "job"))
+TOGETHER = (("backend", "call_streams", "gpu", "module", "tensors", "work"), ("group", "job"))
 
 
 def _library() -> pathlib.Path:

@@ -12,6 +12,7 @@ imported, and kept for the next time; `python -m brant.torch` does so beforehand
 from __future__ import annotations
 
 import atexit as _atexit
+import os as _os
 import sys as _sys
 
 import torch as _torch
@@ -24,8 +25,22 @@ if not _distributed.is_available():
 _extension = _torch_build.load()
 
 
+def _gpu(options) -> int:
+    """The GPU of this process: what the program said, or, where it has not said anything yet, that of the local rank,
+    as torchrun counts. -1: none."""
+    if _os.environ.get("BRANT_GPU") == "none" or not _torch.cuda.is_available():
+        return -1
+    bound = getattr(options.process_group, "bound_device_id", None)
+    if bound is not None and bound.type == "cuda":
+        return _torch.cuda.current_device() if bound.index is None else bound.index
+    if _torch.cuda.is_initialized():
+        return _torch.cuda.current_device()
+    local_rank, processes = (int(_os.environ.get(name, "-1")) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    return local_rank if local_rank < processes <= _torch.cuda.device_count() else -1
+
+
 def _create(options, _of_backend):
-    return _extension.create(options)
+    return _extension.create(options, _gpu(options))
 
 
 def _end() -> None:
@@ -34,7 +49,9 @@ def _end() -> None:
 
 
 if "brant" not in _distributed.Backend.backend_list:
-    _distributed.Backend.register_backend("brant", _create, extended_api=True, devices=["cpu"])
+    # Where there is no GPU, PyTorch's own parts would ask for its streams.
+    _devices = ["cpu", "cuda"] if _torch.cuda.is_available() else ["cpu"]
+    _distributed.Backend.register_backend("brant", _create, extended_api=True, devices=_devices)
     _atexit.register(_end)
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ port::AdapterRequest adapter_request(const RuntimeOptions& options) {
           options.boot_timeout,
           options.joining != Joining::off,
           options.joining == Joining::if_possible,
-          options.joining == Joining::network};
+          options.joining == Joining::network,
+          options.gpu_ordinal};
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {

@@ -96,6 +96,7 @@ Adapters open_others(std::unique_ptr<Boot> boot, const AdapterRequest& request) 
   const JobInfo& job = adapters.boot->job();
   DeviceRequest device;
   device.gpu = device_gpu(request.gpu);
+  device.ordinal = request.gpu_ordinal;
   device.local_rank = job.local_rank;
   device.local_size = job.local_size;
   device.share_gpu = request.share_gpu;

@@ -30,6 +30,7 @@ struct AdapterRequest {
   bool joining = false;                            ///< Processes that are not of the job may join later,
   bool joining_if_possible = false;                ///< which is given up where there is no network library,
   bool joining_hosts = false;                      ///< also from other hosts.
+  int gpu_ordinal = -1;                            ///< -1: that of the local rank.
 };
 
 /// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order

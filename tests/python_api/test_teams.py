@@ -142,6 +142,124 @@ def test_arrays_whose_elements_do_not_lie_together() -> None:
     run_job(strides)
 
 
+def rows_of(giver: int, getter: int) -> int:
+    return (2 * giver + getter) % 3
+
+
+def rows(giver: int, count: int, getter: int = 0) -> numpy.ndarray:
+    """Of two numbers each, which say whose they are."""
+    return numpy.arange(2.0 * count).reshape(count, 2) + 100 * giver + 1000 * getter
+
+
+async def blocks_of_different_sizes() -> None:
+    team = brant.world()
+    rank, size = team.rank, team.size
+    root = size - 1
+    counts = [(1 + 2 * member) % 4 for member in range(size)]
+    every = numpy.concatenate([rows(member, counts[member]) for member in range(size)])
+    mine = rows(rank, counts[rank])
+    numpy.testing.assert_array_equal(await team.allgather(mine, counts=counts), every)
+    landing = numpy.zeros((sum(counts), 2))
+    assert await team.allgather(mine, counts=counts, out=landing) is landing
+    numpy.testing.assert_array_equal(landing, every)
+    gathered = await team.gather(mine, root, counts=counts if rank == root else [])
+    assert gathered is None if rank != root else (gathered == every).all()
+    part = numpy.zeros((counts[rank], 2))
+    await team.scatter(every if rank == root else None, root, counts=counts if rank == root else [], out=part)
+    numpy.testing.assert_array_equal(part, mine)
+    whole = await team.reduce_scatter(every + rank, counts=counts)
+    numpy.testing.assert_array_equal(whole, mine * size + sum(range(size)))
+    going = [rows_of(rank, other) for other in range(size)]
+    coming = [rows_of(other, rank) for other in range(size)]
+    blocks = numpy.concatenate([rows(rank, going[other], other) for other in range(size)])
+    expected = numpy.concatenate([rows(other, coming[other], rank) for other in range(size)])
+    for given in (blocks, numpy.asfortranarray(blocks)):
+        swapped = await team.alltoall(given, counts=going, out_counts=coming)
+        numpy.testing.assert_array_equal(swapped, expected)
+    with pytest.raises(brant.InvalidArgument, match=f"counts say that it has {counts[rank]} rows"):
+        team.allgather(rows(rank, 9), counts=counts)
+    with pytest.raises(brant.InvalidArgument, match=f"has 1 numbers of rows, and there are {size} blocks"):
+        team.allgather(mine, counts=[3])
+    with pytest.raises(brant.InvalidArgument, match="counts and out_counts go together"):
+        team.alltoall(blocks, counts=going)
+    await team.barrier()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_blocks_may_have_different_sizes(ranks: int) -> None:
+    run_job(blocks_of_different_sizes, ranks=ranks)
+
+
+async def neighbours() -> None:
+    team = brant.world()
+    rank, size = team.rank, team.size
+    left, right = (rank - 1) % size, (rank + 1) % size
+    own = rows(rank, 2)
+    beside = await team.neighbour_allgather(own, [left, right], [left, right])
+    numpy.testing.assert_array_equal(beside, numpy.stack([rows(left, 2), rows(right, 2)]))
+    # Round the ring one way, a row of two of which is for each destination.
+    told = await team.neighbour_alltoall(own, [left, left], [right, right])
+    numpy.testing.assert_array_equal(told, rows(left, 2))
+    # Blocks of different sizes: rank + 1 rows to the right, none back.
+    several = await team.neighbour_alltoall(
+        rows(rank, rank + 1), [left], [right], counts=[rank + 1], out_counts=[left + 1]
+    )
+    numpy.testing.assert_array_equal(several, rows(left, left + 1))
+    gathered = await team.neighbour_allgather(rows(rank, rank + 1), [left], [right], counts=[left + 1])
+    numpy.testing.assert_array_equal(gathered, rows(left, left + 1))
+    # Only the first two are neighbours; the others have no edge, and wait for nobody.
+    other = [1 - rank] if rank < 2 else []
+    seen = await team.neighbour_allgather(own, other, other)
+    assert seen.shape == (len(other), 2, 2)
+    with pytest.raises(brant.InvalidArgument, match="one block for each of the 2 destinations"):
+        team.neighbour_alltoall(rows(rank, 3), [left, right], [left, right])
+    await team.barrier()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_neighbours_exchange_blocks(ranks: int) -> None:
+    run_job(neighbours, ranks=ranks)
+
+
+async def prepared_calls() -> None:
+    team = brant.world()
+    mine, total = numpy.zeros((3, 5)), numpy.zeros((5, 3)).T  # which is not in C order
+    add_up = team.prepare("allreduce", mine, out=total)
+    gather = team.prepare("gather", mine[1], root=1)
+    for step in range(5):
+        mine[:] = of_rank(team.rank) * step
+        assert await add_up.start() is total
+        numpy.testing.assert_array_equal(total, sum(of_all(team.size)) * step)
+        rows = await gather.start()
+        assert rows is None if team.rank != 1 else (rows == numpy.stack(of_all(team.size))[:, 1] * step).all()
+    under_way = add_up.start()
+    with pytest.raises(brant.InvalidArgument, match="is under way: await it"):
+        add_up.start()
+    await under_way
+    with pytest.raises(brant.InvalidArgument, match="'plus' is no collective"):
+        team.prepare("plus", mine)
+    with pytest.raises(brant.InvalidArgument, match="op='plus' is none of"):
+        team.prepare("allreduce", mine, op="plus")
+
+    def fails_once(a, b):
+        return a + b if mine.any() else 1 // 0
+
+    by_function = team.prepare("allreduce", mine, op=fails_once)
+    mine[:] = 0
+    with pytest.raises(ZeroDivisionError):
+        await by_function.start()
+    mine[:] = 1
+    numpy.testing.assert_array_equal(await by_function.start(), team.size)
+    team.close()
+    with pytest.raises(brant.InvalidArgument, match="is closed"):
+        add_up.start()
+
+
+@BOTH
+def test_calls_are_prepared_once_and_made_often(loop: str) -> None:
+    run_job(prepared_calls, loop=loop)
+
+
 async def functions() -> None:
     team = brant.world()
     turned = numpy.array([complex(0, 1)] * 3)

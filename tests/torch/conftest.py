@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,8 +13,8 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "build" / "release" / "python"
-FRAMEWORKS = ROOT / ".frameworks"
+PACKAGE = pathlib.Path(os.environ.get("BRANT_PYTHONPATH", ROOT / "build" / "release" / "python"))
+FRAMEWORKS = ROOT / ".frameworks"  # where PyTorch is not installed: for tests on CPUs
 START = pathlib.Path(__file__).with_name("start.py")
 LIMIT_S = 600  # of a machine that does much else
 
@@ -21,11 +23,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = None
     if not list((PACKAGE / "brant").glob("_brant*.so")):
         reason = f"{PACKAGE} has no extension module: run 'make build', on a Python with its headers"
-    elif not (FRAMEWORKS / "torch").exists():
+    elif not (FRAMEWORKS / "torch").exists() and importlib.util.find_spec("torch") is None:
         reason = "THERE IS NO PYTORCH, so nothing of brant.torch is tested: run tools/frameworks.py"
     for item in items:
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def count_gpus() -> int:
+    """Asked without PyTorch, which pytest itself may not have, and without the driver, which processes inherit."""
+    lists = shutil.which("nvidia-smi")
+    if lists is None:
+        return 0
+    shown = subprocess.run([lists, "-L"], capture_output=True, text=True)
+    return len(shown.stdout.splitlines()) if shown.returncode == 0 else 0
+
+
+on_two_gpus = pytest.mark.skipif(count_gpus() < 2, reason="there are no two CUDA GPUs")
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -16,6 +17,8 @@ module = importlib.util.module_from_spec(specification)
 sys.modules["body"] = module
 specification.loader.exec_module(module)
 torch.set_num_threads(1)
+if torch.cuda.is_available():
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
 if backend != "none":
     torch.distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=float(timeout)))
 getattr(module, name)()

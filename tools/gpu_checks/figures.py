@@ -149,6 +149,17 @@ def last_of_pytest(log: str, _: list[dict]) -> str:
     return next(ends, "").strip("= ")
 
 
+def ddp_figure(_: str, rows: list[dict]) -> str:
+    """The median of each step and call, and how it stands to that of NCCL."""
+    theirs = {(row["what"], row["size"]): row["median_us"] for row in rows if row["backend"] == "nccl"}
+    parts = []
+    for row in rows:
+        if row["backend"] == "brant":
+            times, name = row["median_us"], f"{row['what']} {row['size']}"
+            parts.append(f"{name}: {times:.1f} us ({times / theirs[row['what'], row['size']]:.2f} x)")
+    return ", ".join(parts)
+
+
 def doctor_figure(log: str, _: list[dict]) -> str:
     return next((line for line in reversed(log.splitlines()) if " problems" in line), "")
 

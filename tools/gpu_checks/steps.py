@@ -23,6 +23,7 @@ from gpu_checks.figures import (
     calibrate_figure,
     coll_figure,
     courier_figure,
+    ddp_figure,
     doctor_figure,
     halo_figure,
     heat_figure,
@@ -56,6 +57,7 @@ GROUPS += [
     "coll",
     "halo",
     "python",
+    "torch",
     "word",
     "channel",
     "rma",
@@ -190,7 +192,9 @@ def python_steps(check: Check) -> list[Step]:
     """Arrays of CuPy, PyTorch and JAX, and bells in kernels, by the package that BRANT_PYTHONPATH names."""
     if "BRANT_PYTHONPATH" not in os.environ:
         return []
-    tests = [str(ROOT / "tests" / "python_api" / f"test_{name}.py") for name in ("gpu_arrays", "frameworks")]
+    tests = [
+        str(ROOT / "tests" / "python_api" / f"test_{name}.py") for name in ("gpu_arrays", "frameworks", "gpu_teams")
+    ]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {"BRANT_BIN": check.program("brant"), "PYTHONPATH": os.environ["BRANT_PYTHONPATH"]}
     steps = [Step("python on GPUs", "python", command, 300, 2, environment, figure=last_of_pytest)]
@@ -205,6 +209,22 @@ def python_steps(check: Check) -> list[Step]:
             name = f"python {what} {memory}"
             steps.append(Step(name, "python", command, 60, 2, environment, rows=True, figure=latency_figure))
     return steps + python_program_steps(run[:-2], environment)
+
+
+def torch_steps(check: Check) -> list[Step]:
+    """The backend of torch.distributed on tensors of GPUs, and beside NCCL, by the package that BRANT_PYTHONPATH names;
+    the first step compiles it against the PyTorch that is there."""
+    if "BRANT_PYTHONPATH" not in os.environ:
+        return []
+    environment = {"PYTHONPATH": os.environ["BRANT_PYTHONPATH"], "OMP_NUM_THREADS": "1"}
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    steps = []
+    for what in ("collectives", "training"):
+        command = [*pytest, str(ROOT / "tests" / "torch" / f"test_gpu_{what}.py")]
+        steps.append(Step(f"torch {what}", "torch", command, 240, 2, environment, figure=last_of_pytest))
+    command = [sys.executable, str(ROOT / "tools" / "measure_ddp.py"), "--device", "cuda", "--turns", "7"]
+    beside = {**environment, "NCCL_NVLS_ENABLE": "0"}  # as for brant bench --peer nccl
+    return [*steps, Step("torch beside NCCL", "torch", command, 180, 2, beside, rows=True, figure=ddp_figure)]
 
 
 def python_program_steps(run: list[str], environment: dict[str, str]) -> list[Step]:
@@ -656,6 +676,7 @@ def all_steps(check: Check) -> list[Step]:
         *rma_steps(check),
         *test_steps(check),
         *python_steps(check),
+        *torch_steps(check),
         *host_steps(check),
         *courier_steps(check),
         *calibrate_steps(check),

@@ -63,6 +63,9 @@ struct BRANT_API RuntimeOptions {
   std::chrono::milliseconds lease{10'000};
   /// Who may be joined after the start: see Runtime::address and Runtime::join.
   Joining joining = Joining::off;
+  /// Which of the GPUs that this process may use, from 0 (`list_gpus`); -1: that of its local rank. The program then
+  /// answers for it that each process has one of its own.
+  int gpu_ordinal = -1;
 
   /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS,
   /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on), BRANT_STALL_REPORT_MS,

@@ -5,6 +5,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
+#include "bindings/python/stream_handle.h"
 
 namespace nb = nanobind;
 
@@ -31,26 +32,6 @@ BellOptions options_of(const std::string& rung_by, const std::string& seen_by) {
   options.rung_by = is_device(rung_by, "rung_by") ? RungBy::device : RungBy::host;
   options.seen_by = is_device(seen_by, "seen_by") ? SeenBy::device : SeenBy::host;
   return options;
-}
-
-/// A number, or what the libraries of Python make: PyTorch, CuPy, Numba, cuda.core and brant itself.
-StreamHandle stream_of(nb::handle stream) {
-  nb::object number = nb::borrow(stream);
-  if (nb::hasattr(stream, "__cuda_stream__")) {
-    number = nb::object(stream.attr("__cuda_stream__")())[1];
-  } else {
-    for (const char* name : {"cuda_stream", "ptr", "handle"}) {
-      if (!nb::hasattr(stream, name)) continue;
-      number = stream.attr(name);
-      if (nb::hasattr(number, "value")) number = number.attr("value");
-      break;
-    }
-  }
-  if (!nb::isinstance<nb::int_>(number))
-    throw Error(Status::invalid_argument, "an object of type " + std::string(nb::type_name(stream.type()).c_str()) +
-                                              " is no stream: pass one of PyTorch, CuPy, cuda.core or brant, or the "
-                                              "number of a CUstream");
-  return reinterpret_cast<StreamHandle>(nb::cast<std::uintptr_t>(number));
 }
 
 /// A structure of brant/device/notify.cuh, as the tuple of brant._kernels that stands for it.

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <utility>
 
 #include "bindings/python/collecting.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/make.h"
+#include "bindings/python/prepared_collective.h"
 #include "bindings/python/process.h"
+#include "bindings/python/stream_handle.h"
+#include "brant/device.h"
 
 namespace nb = nanobind;
 
@@ -43,6 +47,147 @@ Team make_team(const std::vector<int>& ranks, const TeamOptions& options) {
   for (const int rank : ranks) members.push_back(Rank{rank});
   const nb::gil_scoped_release others_run;
   return Team(runtime, members, options);
+}
+
+using Request = CollectiveRequest;
+
+CollectiveKind kind_of(const std::string& name) {
+  for (unsigned kind = 1; kind < kCollectiveKindCount; ++kind) {
+    if (collective_name(static_cast<CollectiveKind>(kind)) == name) return static_cast<CollectiveKind>(kind);
+  }
+  throw Error(Status::invalid_argument, "'" + name + "' is no collective: use the name of a method, as 'allreduce'");
+}
+
+/// The methods, each with the arguments that its call has.
+void bind_calls(nb::class_<PythonTeam>& team) {
+  using enum CollectiveKind;
+  const auto optional = [](const char* name) { return nb::arg(name) = nb::none(); };
+  team.def(
+      "barrier",
+      [](PythonTeam& self, const nb::object& timeout, const nb::object& stream) {
+        return self.call({.kind = barrier}, timeout, stream);
+      },
+      nb::kw_only(), optional("timeout"), optional("stream"));
+  team.def(
+      "broadcast",
+      [](PythonTeam& self, const nb::object& array, int root, const nb::object& timeout, const nb::object& stream) {
+        return self.call({.kind = broadcast, .array = array, .root = root}, timeout, stream);
+      },
+      nb::arg("array"), nb::arg("root") = 0, nb::kw_only(), optional("timeout"), optional("stream"));
+  const auto combine = [&](const char* name, CollectiveKind kind) {
+    team.def(
+        name,
+        [kind](PythonTeam& self, const nb::object& array, const nb::object& op, const nb::object& out,
+               const nb::object& timeout, const nb::object& stream) {
+          return self.call({.kind = kind, .array = array, .op = op, .out = out}, timeout, stream);
+        },
+        nb::arg("array"), nb::arg("op") = "sum", nb::kw_only(), optional("out"), optional("timeout"),
+        optional("stream"));
+  };
+  combine("allreduce", allreduce);
+  combine("scan", scan);
+  combine("exscan", exscan);
+  team.def(
+      "reduce_scatter",
+      [](PythonTeam& self, const nb::object& array, const nb::object& op, const nb::object& counts,
+         const nb::object& out, const nb::object& timeout, const nb::object& stream) {
+        return self.call({.kind = reduce_scatter, .array = array, .op = op, .out = out, .counts = counts}, timeout,
+                         stream);
+      },
+      nb::arg("array"), nb::arg("op") = "sum", nb::kw_only(), optional("counts"), optional("out"), optional("timeout"),
+      optional("stream"));
+  team.def(
+      "reduce",
+      [](PythonTeam& self, const nb::object& array, const nb::object& op, int root, const nb::object& out,
+         const nb::object& timeout, const nb::object& stream) {
+        return self.call({.kind = reduce, .array = array, .op = op, .root = root, .out = out}, timeout, stream);
+      },
+      nb::arg("array"), nb::arg("op") = "sum", nb::arg("root") = 0, nb::kw_only(), optional("out"), optional("timeout"),
+      optional("stream"));
+  team.def(
+      "allgather",
+      [](PythonTeam& self, const nb::object& array, const nb::object& counts, const nb::object& out,
+         const nb::object& timeout, const nb::object& stream) {
+        return self.call({.kind = allgather, .array = array, .out = out, .counts = counts}, timeout, stream);
+      },
+      nb::arg("array"), nb::kw_only(), optional("counts"), optional("out"), optional("timeout"), optional("stream"));
+  team.def(
+      "alltoall",
+      [](PythonTeam& self, const nb::object& array, const nb::object& counts, const nb::object& out_counts,
+         const nb::object& out, const nb::object& timeout, const nb::object& stream) {
+        return self.call({.kind = alltoall, .array = array, .out = out, .counts = counts, .out_counts = out_counts},
+                         timeout, stream);
+      },
+      nb::arg("array"), nb::kw_only(), optional("counts"), optional("out_counts"), optional("out"), optional("timeout"),
+      optional("stream"));
+  const auto root = [&](const char* name, CollectiveKind kind) {
+    team.def(
+        name,
+        [kind](PythonTeam& self, const nb::object& array, int at, const nb::object& counts, const nb::object& out,
+               const nb::object& timeout, const nb::object& stream) {
+          return self.call({.kind = kind, .array = array, .root = at, .out = out, .counts = counts}, timeout, stream);
+        },
+        nb::arg("array").none(), nb::arg("root") = 0, nb::kw_only(), optional("counts"), optional("out"),
+        optional("timeout"), optional("stream"));
+  };
+  root("gather", gather);
+  root("scatter", scatter);
+  team.def(
+      "neighbour_allgather",
+      [](PythonTeam& self, const nb::object& array, const nb::object& sources, const nb::object& destinations,
+         const nb::object& counts, const nb::object& out, const nb::object& timeout) {
+        const Request request{.kind = neighbour_allgather,
+                              .array = array,
+                              .out = out,
+                              .counts = counts,
+                              .sources = sources,
+                              .destinations = destinations};
+        return self.call(request, timeout, nb::none());
+      },
+      nb::arg("array"), nb::arg("sources"), nb::arg("destinations"), nb::kw_only(), optional("counts"), optional("out"),
+      optional("timeout"));
+  team.def(
+      "neighbour_alltoall",
+      [](PythonTeam& self, const nb::object& array, const nb::object& sources, const nb::object& destinations,
+         const nb::object& counts, const nb::object& out_counts, const nb::object& out, const nb::object& timeout) {
+        const Request request{.kind = neighbour_alltoall,
+                              .array = array,
+                              .out = out,
+                              .counts = counts,
+                              .out_counts = out_counts,
+                              .sources = sources,
+                              .destinations = destinations};
+        return self.call(request, timeout, nb::none());
+      },
+      nb::arg("array"), nb::arg("sources"), nb::arg("destinations"), nb::kw_only(), optional("counts"),
+      optional("out_counts"), optional("out"), optional("timeout"));
+}
+
+/// What takes the name of a method, and its arguments.
+void bind_calls_by_name(nb::class_<PythonTeam>& team) {
+  const auto by_name = [&](const char* name, auto&& act) {
+    team.def(
+        name,
+        [act](PythonTeam& self, const std::string& kind, const nb::object& array, const nb::object& op, int root,
+              const nb::object& out, const nb::object& counts, const nb::object& out_counts, const nb::object& sources,
+              const nb::object& destinations) {
+          return act(self, Request{.kind = kind_of(kind),
+                                   .array = array,
+                                   .op = op,
+                                   .root = root,
+                                   .out = out,
+                                   .counts = counts,
+                                   .out_counts = out_counts,
+                                   .sources = sources,
+                                   .destinations = destinations});
+        },
+        nb::arg("kind"), nb::arg("array") = nb::none(), nb::kw_only(), nb::arg("op") = "sum", nb::arg("root") = 0,
+        nb::arg("out") = nb::none(), nb::arg("counts") = nb::none(), nb::arg("out_counts") = nb::none(),
+        nb::arg("sources") = nb::make_tuple(), nb::arg("destinations") = nb::make_tuple());
+  };
+  by_name("prepare", [](PythonTeam& self, const Request& request) { return self.prepare(request); });
+  by_name("explain", [](PythonTeam& self, const Request& request) { return self.explain(request, false); });
+  by_name("explain_on_stream", [](PythonTeam& self, const Request& request) { return self.explain(request, true); });
 }
 
 }  // namespace
@@ -102,12 +247,78 @@ void PythonTeam::close() {
   team_.close();
 }
 
-nb::object PythonTeam::call(CollectiveKind kind, const nb::object& array, const nb::object& op, int root,
-                            const nb::object& out, const nb::object& timeout) {
+nb::object PythonTeam::call(const CollectiveRequest& request, const nb::object& timeout, const nb::object& stream) {
   check_usable();
-  auto [result, collecting] = make<Collecting>(*this, nb::find(*this), kind);
-  collecting->start(array, op, root, out, timeout);
+  auto arrays = std::make_shared<CollectiveArrays>(*this, request.kind);
+  if (!stream.is_none()) return enqueue(*arrays, stream, timeout, [&](Stream& on) { arrays->take(request, &on); });
+  arrays->take(request, nullptr);
+  auto [result, collecting] = make<Collecting>(*this, nb::find(*this), std::move(arrays));
+  collecting->start(timeout);
   return std::move(result);
+}
+
+nb::object PythonTeam::prepare(const CollectiveRequest& request) {
+  check_usable();
+  auto arrays = std::make_shared<CollectiveArrays>(*this, request.kind);
+  arrays->take(request, nullptr);
+  try {
+    return nb::cast(new PreparedCollective(*this, nb::find(*this), std::move(arrays)), nb::rv_policy::take_ownership);
+  } catch (const Error& error) {
+    throw Failure(error.status(), error.what(), name_);
+  }
+}
+
+nb::object PythonTeam::enqueue(CollectiveArrays& arrays, const nb::object& stream, const nb::object& timeout,
+                               const std::function<void(Stream&)>& take) {
+  if (!timeout.is_none())
+    arrays.refuse(Status::invalid_argument, "a call of a stream waits for nothing, and takes no timeout");
+  if (!has_streams_)
+    arrays.refuse(Status::invalid_argument, "on a stream before team.prepare_streams(), which all members call");
+  const StreamHandle handle = stream_of(stream);
+  Stream on = Process::get().runtime().device().borrow_stream(handle);
+  take(on);
+  const Collective& call = arrays.call();
+  if (call.op == ReduceOp::user)
+    arrays.refuse(Status::not_supported, "a function of Python is the host's: leave out stream, and await the call");
+  const Status status = team_.enqueue(call, handle);
+  switch (status) {
+    case Status::ok: return arrays.deliver();
+    case Status::not_supported:
+      arrays.refuse(status, "streams do not carry out blocks of different sizes: leave out stream, and await the call");
+    case Status::wrong_kind:
+      arrays.refuse(status,
+                    "kernels reach memory of this process's device, and pinned memory (brant.empty(..., "
+                    "memory='pinned')): leave out stream, and await the call");
+    default:
+      const std::string fault = team_.fault();
+      arrays.refuse(status, "the stream did not take it: " +
+                                (fault.empty() ? std::string(status_text(status)) + ", and the log says why" : fault));
+  }
+}
+
+void PythonTeam::prepare_streams() {
+  check_usable();
+  OpResult result;
+  {
+    const nb::gil_scoped_release others_run;
+    result = team_.prepare_streams();
+  }
+  if (!result.ok()) {
+    const std::string fault = team_.fault();
+    const std::string why = fault.empty() ? ". A member has no device with kernels that maps the others' memory, or "
+                                            "there are more than 8: its log says which and why"
+                                          : ". " + fault;
+    throw Failure(result.status,
+                  std::string(failure(result.status, name_, -1, "no collectives on streams").what()) + why, name_);
+  }
+  has_streams_ = true;
+}
+
+std::string PythonTeam::explain(const CollectiveRequest& request, bool on_stream) {
+  check_usable();
+  CollectiveArrays arrays(*this, request.kind);
+  arrays.take(request, nullptr);
+  return std::string(on_stream ? team_.explain_on_stream(arrays.call()) : team_.explain(arrays.call()));
 }
 
 std::string PythonTeam::fault() const { return team_.is_open() ? team_.fault() : std::string(); }
@@ -139,14 +350,15 @@ void close_teams() {
 }
 
 void bind_teams(nb::module_& module) {
-  using enum CollectiveKind;
   const nb::class_<Collecting, Awaitable> collecting(module, "Collecting");
+  bind_prepared_collectives(module);
   nb::class_<PythonTeam> team(module, "Team", nb::is_weak_referenceable());
   team.def(nb::init<const std::vector<int>&, const nb::object&, const std::string&>(), nb::arg("ranks"), nb::kw_only(),
            nb::arg("patience") = nb::none(), nb::arg("way") = "automatic")
       .def("split", &PythonTeam::split, nb::arg("color"), nb::arg("key") = 0)
       .def("shrink", &PythonTeam::shrink)
       .def("close", &PythonTeam::close)
+      .def("prepare_streams", &PythonTeam::prepare_streams)
       .def("journal", &PythonTeam::journal)
       .def_prop_ro("rank", &PythonTeam::rank)
       .def_prop_ro("size", &PythonTeam::size)
@@ -154,57 +366,8 @@ void bind_teams(nb::module_& module) {
       .def_prop_ro("name", [](const PythonTeam& self) { return self.name().substr(5); })
       .def_prop_ro("is_open", &PythonTeam::is_open)
       .def_prop_ro("fault", &PythonTeam::fault);
-  team.def(
-      "barrier",
-      [](PythonTeam& self, const nb::object& timeout) {
-        return self.call(barrier, nb::none(), nb::none(), 0, nb::none(), timeout);
-      },
-      nb::kw_only(), nb::arg("timeout") = nb::none());
-  team.def(
-      "broadcast",
-      [](PythonTeam& self, const nb::object& array, int root, const nb::object& timeout) {
-        return self.call(broadcast, array, nb::none(), root, nb::none(), timeout);
-      },
-      nb::arg("array"), nb::arg("root") = 0, nb::kw_only(), nb::arg("timeout") = nb::none());
-  const auto combine = [&](const char* name, CollectiveKind kind) {
-    team.def(
-        name,
-        [kind](PythonTeam& self, const nb::object& array, const nb::object& op, const nb::object& out,
-               const nb::object& timeout) { return self.call(kind, array, op, 0, out, timeout); },
-        nb::arg("array"), nb::arg("op") = "sum", nb::kw_only(), nb::arg("out") = nb::none(),
-        nb::arg("timeout") = nb::none());
-  };
-  combine("allreduce", allreduce);
-  combine("reduce_scatter", reduce_scatter);
-  combine("scan", scan);
-  combine("exscan", exscan);
-  team.def(
-      "reduce",
-      [](PythonTeam& self, const nb::object& array, const nb::object& op, int root, const nb::object& out,
-         const nb::object& timeout) { return self.call(reduce, array, op, root, out, timeout); },
-      nb::arg("array"), nb::arg("op") = "sum", nb::arg("root") = 0, nb::kw_only(), nb::arg("out") = nb::none(),
-      nb::arg("timeout") = nb::none());
-  const auto move = [&](const char* name, CollectiveKind kind) {
-    team.def(
-        name,
-        [kind](PythonTeam& self, const nb::object& array, const nb::object& out, const nb::object& timeout) {
-          return self.call(kind, array, nb::none(), 0, out, timeout);
-        },
-        nb::arg("array"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("timeout") = nb::none());
-  };
-  move("allgather", allgather);
-  move("alltoall", alltoall);
-  const auto root = [&](const char* name, CollectiveKind kind) {
-    team.def(
-        name,
-        [kind](PythonTeam& self, const nb::object& array, int at, const nb::object& out, const nb::object& timeout) {
-          return self.call(kind, array, nb::none(), at, out, timeout);
-        },
-        nb::arg("array").none(), nb::arg("root") = 0, nb::kw_only(), nb::arg("out") = nb::none(),
-        nb::arg("timeout") = nb::none());
-  };
-  root("gather", gather);
-  root("scatter", scatter);
+  bind_calls(team);
+  bind_calls_by_name(team);
 }
 
 }  // namespace brant::python

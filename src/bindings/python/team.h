@@ -2,10 +2,11 @@
 
 #include <nanobind/nanobind.h>
 
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "bindings/python/collective_arrays.h"
 #include "brant/brant.h"
 #include "brant/coll/team.h"
 
@@ -26,8 +27,15 @@ class PythonTeam {
   [[nodiscard]] nanobind::object shrink();
   void close();
 
-  [[nodiscard]] nanobind::object call(CollectiveKind kind, const nanobind::object& array, const nanobind::object& op,
-                                      int root, const nanobind::object& out, const nanobind::object& timeout);
+  /// An awaitable; with a stream, the result as it will be when the stream has passed the call.
+  [[nodiscard]] nanobind::object call(const CollectiveRequest& request, const nanobind::object& timeout,
+                                      const nanobind::object& stream);
+  [[nodiscard]] nanobind::object prepare(const CollectiveRequest& request);
+  /// `take` has the arrays taken in the stream's order.
+  [[nodiscard]] nanobind::object enqueue(CollectiveArrays& arrays, const nanobind::object& stream,
+                                         const nanobind::object& timeout, const std::function<void(Stream&)>& take);
+  void prepare_streams();
+  [[nodiscard]] std::string explain(const CollectiveRequest& request, bool on_stream);
 
   [[nodiscard]] Team& team() noexcept { return team_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -38,10 +46,10 @@ class PythonTeam {
   [[nodiscard]] bool is_open() const noexcept { return team_.is_open(); }
   [[nodiscard]] std::string fault() const;
   [[nodiscard]] nanobind::list journal() const;
+  void check_usable() const;
 
  private:
   void note();
-  void check_usable() const;
   /// Runs what waits for other processes, and says which team it was about.
   template <typename Make>
   Team without_gil(Make&& make) const;
@@ -50,6 +58,7 @@ class PythonTeam {
   int rank_ = 0;
   std::vector<int> ranks_;
   std::string name_;
+  bool has_streams_ = false;
 };
 
 /// Closes all that are open: at the end of the program.

@@ -12,6 +12,7 @@
 #include "bindings/python/dlpack.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/process.h"
+#include "bindings/python/stream_handle.h"
 #include "brant/device.h"
 
 namespace nb = nanobind;
@@ -60,13 +61,14 @@ void* stream_of_interface(nb::handle stream) {
   return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream));  // 1: legacy, 2: per thread, as CUDA has it
 }
 
-/// By a stream of this process: the default one has a name alone, which means another stream for each device.
-nb::object capsule_in_order(nb::handle array) {
+/// By a stream of this process, unless it is used on one: the default one has a name alone, which means another stream
+/// for each device.
+nb::object capsule_in_order(nb::handle array, Stream* before) {
   runtime_with_device();
-  Stream& stream = Process::get().arrivals();
+  Stream& stream = before != nullptr ? *before : Process::get().arrivals();
   const auto handle = reinterpret_cast<std::uintptr_t>(static_cast<StreamHandle>(stream));
   nb::object capsule = array.attr("__dlpack__")(nb::arg("stream") = handle);
-  wait_for(stream);
+  if (before == nullptr) wait_for(stream);
   return capsule;
 }
 
@@ -154,7 +156,7 @@ void View::clear() noexcept {
   Py_XDECREF(std::exchange(owner_, nullptr));
 }
 
-bool View::take(PyObject* array, Access access, OnDevice on_device) {
+bool View::take(PyObject* array, Access access, OnDevice on_device, Stream* before) {
   on_device_ = on_device;
   if (nb::isinstance<Array>(array)) {
     const Array& ours = *nb::inst_ptr<Array>(array);
@@ -169,10 +171,10 @@ bool View::take(PyObject* array, Access access, OnDevice on_device) {
     return true;
   }
   if (const nb::object interface = cuda_interface_of(array); interface.is_valid())
-    return take_cuda(array, nb::cast<nb::dict>(interface), access);
+    return take_cuda(array, nb::cast<nb::dict>(interface), access, before);
   if (PyObject_CheckBuffer(array) != 0) return take_buffer(array, access);
   if (PyType_Check(array) != 0) return false;
-  if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);
+  if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array, before);
   return false;
 }
 
@@ -204,7 +206,7 @@ bool View::take_buffer(PyObject* array, Access access) {
   return true;
 }
 
-bool View::take_cuda(PyObject* array, const nb::dict& description, Access access) {
+bool View::take_cuda(PyObject* array, const nb::dict& description, Access access, Stream* before) {
   const auto typestr = nb::cast<std::string>(description["typestr"]);
   own_format_ = format_of_typestr(typestr);
   const nb::tuple data = nb::cast<nb::tuple>(description["data"]);
@@ -215,12 +217,16 @@ bool View::take_cuda(PyObject* array, const nb::dict& description, Access access
   // Before version 3 the interface says nothing of streams (PyTorch, JAX), and it has no name for bfloat16.
   const bool is_ordered = description.contains("version") && nb::cast<int>(description["version"]) >= 3;
   if ((!is_ordered || own_format_.empty()) && PyObject_HasAttrString(array, "__dlpack__") != 0)
-    return take_dlpack(array);
+    return take_dlpack(array, before);
   if (own_format_.empty())
     throw Error(Status::not_supported, "arrays of the type '" + typestr + "' cannot be sent from a GPU");
   if (description.contains("stream") && !description["stream"].is_none()) {
     Stream theirs = runtime_with_device().device().borrow_stream(stream_of_interface(description["stream"]));
-    wait_for(theirs);
+    if (before == nullptr) {
+      wait_for(theirs);
+    } else if (theirs.native() != before->native()) {
+      put_in_order(theirs, *before);
+    }
   }
   owner_ = Py_NewRef(array);
   data_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
@@ -235,13 +241,13 @@ bool View::take_cuda(PyObject* array, const nb::dict& description, Access access
   return true;
 }
 
-bool View::take_dlpack(PyObject* array) {
+bool View::take_dlpack(PyObject* array, Stream* before) {
   const auto device = nb::cast<std::pair<int, int>>(nb::handle(array).attr("__dlpack_device__")());
   const bool on_gpu = device.first == kDlCuda || device.first == kDlCudaManaged;
   if (!on_gpu && device.first != kDlCpu && device.first != kDlCudaHost)
     throw Error(Status::not_supported, "an array lies on a device that brant does not know (DLPack device type " +
                                            std::to_string(device.first) + ")");
-  nb::object capsule = on_gpu ? capsule_in_order(array) : nb::handle(array).attr("__dlpack__")();
+  nb::object capsule = on_gpu ? capsule_in_order(array, before) : nb::handle(array).attr("__dlpack__")();
   const DlTensor* tensor = tensor_of(capsule.ptr());
   own_format_ = format_of(*tensor);
   if (own_format_.empty())

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "brant/brant.h"
+#include "brant/core/stream.h"
 
 namespace brant::python {
 
@@ -30,8 +31,9 @@ class View {
 
   /// False, without an exception: it is no array whose bytes could travel as they are (objects, datetime64). Throws
   /// InvalidArgument for what is an array and cannot be used: read-only to be written, strided device memory where it
-  /// must lie together.
-  bool take(PyObject* array, Access access, OnDevice on_device = OnDevice::together);
+  /// must lie together. What computes it is over then; or, with a stream `before`, it comes before what that stream
+  /// does from here on.
+  bool take(PyObject* array, Access access, OnDevice on_device = OnDevice::together, Stream* before = nullptr);
   void clear() noexcept;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -58,8 +60,8 @@ class View {
 
  private:
   bool take_buffer(PyObject* array, Access access);
-  bool take_cuda(PyObject* array, const nanobind::dict& description, Access access);
-  bool take_dlpack(PyObject* array);
+  bool take_cuda(PyObject* array, const nanobind::dict& description, Access access, Stream* before);
+  bool take_dlpack(PyObject* array, Stream* before);
   /// Of what did not come by the buffer protocol; strides in bytes, none: C order.
   void set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> strides);
 

@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "bindings/torch/call_streams.h"
+#include "bindings/torch/gpu.h"
 #include "bindings/torch/group.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/work.h"
@@ -24,8 +28,8 @@ class BrantBackend final : public c10d::Backend {
   using Lists = std::vector<std::vector<at::Tensor>>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-  /// Collective over the members.
-  static c10::intrusive_ptr<BrantBackend> create(const c10d::DistributedBackendOptions& options);
+  /// Collective over the members. `gpu`: with which one this process works, -1: with none; for the default group.
+  static c10::intrusive_ptr<BrantBackend> create(const c10d::DistributedBackendOptions& options, int gpu);
   /// Of a group that exists: see create.
   BrantBackend(std::shared_ptr<Job> job, Group& group, const c10d::DistributedBackendOptions& options);
   ~BrantBackend() override;
@@ -59,15 +63,26 @@ class BrantBackend final : public c10d::Backend {
   WorkPtr send(List& tensors, int to, int tag) override;
   WorkPtr recv(List& tensors, int from, int tag) override;
   WorkPtr recvAnysource(List& tensors, int tag) override;
+  /// Calls in between go as always, and the last one gives what waits for all.
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
 
  private:
   using Calls = std::vector<Collective>;
   using Shared = std::shared_ptr<Tensors>;
+  using WorkOfUs = c10::intrusive_ptr<BrantWork>;
 
-  /// Posts by `post`, which is given whom to tell.
-  WorkPtr begin(c10d::OpType type, const Shared& tensors, List outputs, bool waits,
-                const std::function<void(Done)>& post);
+  [[nodiscard]] Shared make_tensors(const char* what) const { return std::make_shared<Tensors>(what, gpu_); }
+  WorkOfUs make_work(c10d::OpType type, const Shared& tensors, const List& outputs);
+  /// Posts by `post`, which is given whom to tell; of tensors on the GPU when their stream has come there.
+  WorkPtr begin(c10d::OpType type, const Shared& tensors, List outputs, bool waits, std::function<void(Done)> post);
   WorkPtr collect(c10d::OpType type, const Shared& tensors, List outputs, bool waits, const Calls& calls);
+  /// By a stream of the GPU. Null: streams do not carry these calls out.
+  WorkPtr collect_on_stream(c10d::OpType type, const Shared& tensors, const List& outputs, bool waits,
+                            const Calls& calls);
+  void queue(const WorkOfUs& work, const Shared& tensors, bool waits, const Calls& calls);
+  void wait_for_streams() noexcept;
+  WorkPtr note(WorkPtr work);
   WorkPtr exchange(c10d::OpType type, const Shared& tensors, List outputs, bool waits, List sent, List received);
   void require_root(std::int64_t root, const char* what) const;
 
@@ -76,6 +91,13 @@ class BrantBackend final : public c10d::Backend {
   std::chrono::milliseconds timeout_;
   c10::intrusive_ptr<Options> options_;
   std::atomic<std::uint64_t> number_ = 0;
+  const Gpu gpu_;
+  CallStreams streams_;
+  std::mutex coalescing_mutex_;
+  std::optional<std::vector<WorkPtr>> coalesced_;
 };
+
+/// Of the default group that was made last, for tests that put another device under it. Null: there is none.
+Runtime* runtime_of_default() noexcept;
 
 }  // namespace brant::distributed

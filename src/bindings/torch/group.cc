@@ -58,7 +58,7 @@ struct Group::AnyReceive {
   void take(Place& place) noexcept {
     call->source = place.peer;
     call->result = {Status::ok, place.bytes.size()};
-    std::memcpy(landing.data, place.bytes.data(), place.bytes.size());
+    group->take(landing, place.bytes);
     for (Place& other : places) {
       if (&other != &place && other.op.pending()) other.op.cancel();
     }
@@ -165,6 +165,79 @@ std::string Group::explain(const Call& call) const {
   return text;
 }
 
+void Group::take(Buffer landing, const std::vector<std::byte>& message) {
+  if (message.empty()) return;
+  if (landing.kind == MemoryKind::host) {
+    std::memcpy(landing.data, message.data(), message.size());
+  } else {
+    job_.runtime().copy(landing, ConstBuffer(message.data(), message.size(), MemoryKind::host));
+  }
+}
+
+void Group::in_order(StreamHandle stream, std::function<void()> post) {
+  if (stream == nullptr && gates_.empty()) return post();
+  Gate gate;
+  if (stream != nullptr) {
+    const Device device = job_.runtime().device();
+    gate.passed = device.create_event();
+    const Status status = device.borrow_stream(stream).record(gate.passed);
+    if (status != Status::ok) throw Error(status, "process group " + name_ + ": the GPU's stream cannot be waited for");
+  }
+  gate.post = std::move(post);
+  gates_.push_back(std::move(gate));
+  job_.note_gates(+1);
+}
+
+unsigned Group::pass_gates() {
+  unsigned passed = 0;
+  while (!gates_.empty()) {
+    // Without a stream it only waits for those before it. What a device reports, the call will find too.
+    const bool has_stream = gates_.front().passed.native() != nullptr;
+    if (open_ && has_stream && gates_.front().passed.poll() == Status::in_progress) break;
+    const std::function<void()> post = std::move(gates_.front().post);
+    gates_.pop_front();
+    job_.note_gates(-1);
+    ++passed;
+    post();
+  }
+  return passed;
+}
+
+void Group::prepare_streams() {
+  // Calls that wait come before, at all members.
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  while (!gates_.empty()) {
+    static_cast<void>(job_.runtime().worker().progress());
+    static_cast<void>(pass_gates());
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error(Status::timed_out, "process group " + name_ + ": the GPU did not get to a call within the time-out");
+  }
+  streams_ = team_.prepare_streams().ok() ? Streams::ready : Streams::none;
+}
+
+bool Group::streams_take(const std::vector<Collective>& calls) {
+  if (!open_) return false;
+  if (streams_ == Streams::not_asked) prepare_streams();
+  return streams_ == Streams::ready &&
+         std::ranges::all_of(calls, [&](const Collective& call) { return !team_.explain_on_stream(call).empty(); });
+}
+
+Outcome Group::enqueue(const std::vector<Collective>& calls, StreamHandle stream) {
+  for (const Collective& call : calls) {
+    const Status status = team_.enqueue(call, stream);
+    if (status == Status::ok) continue;
+    const std::string why = fault();
+    return {status, "process group " + name_ + ": " + std::string(collective_name(call.kind)) + " on a stream: " +
+                        std::string(status_text(status)) + (why.empty() ? "; the log says why" : ". " + why)};
+  }
+  return {};
+}
+
+std::string Group::fault() const {
+  if (!fault_.empty() || !open_) return fault_;
+  return team_.fault();
+}
+
 void Group::collect(const std::vector<Collective>& calls, Done done) {
   Call& call = begin(std::move(done));
   for (const Collective& collective : calls) {
@@ -187,7 +260,7 @@ void Group::receive(Call& call, Lane& from, Buffer landing) {
   if (message.size() > landing.bytes) {
     call.result.join({Status::truncated, message.size()});
   } else {
-    std::memcpy(landing.data, message.data(), message.size());
+    take(landing, message);
     call.result.join({Status::ok, message.size()});
   }
 }
@@ -261,6 +334,7 @@ void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
 void Group::close() noexcept {
   if (!open_) return;
   open_ = false;
+  static_cast<void>(pass_gates());  // these calls end at once
   lanes_.clear();
   team_.close();
 }

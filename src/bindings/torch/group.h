@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "bindings/torch/job.h"
 #include "brant/coll/team.h"
+#include "brant/device.h"
 
 namespace brant::distributed {
 
@@ -24,6 +26,20 @@ class Group {
 
   [[nodiscard]] int rank() const noexcept { return team_.rank(); }
   [[nodiscard]] int size() const noexcept { return team_.size(); }
+
+  /// Posts by `post`, once the stream has done what it has to do now, and behind the posts that wait already. Null: of
+  /// memory that no stream works on.
+  void in_order(StreamHandle stream, std::function<void()> post);
+  /// Posts those that waited, as far as their streams have come: how many.
+  unsigned pass_gates();
+
+  /// Whether streams carry all of them out. When this is first asked, it waits for all members: they ask it before the
+  /// same call. Throws Error.
+  [[nodiscard]] bool streams_take(const std::vector<Collective>& calls);
+  /// Queues them there. Not ok: with a text that says why.
+  [[nodiscard]] Outcome enqueue(const std::vector<Collective>& calls, StreamHandle stream);
+  /// What has ended the group, for people; empty while it is of use.
+  [[nodiscard]] std::string fault() const;
 
   /// Carries them out, one after the other.
   void collect(const std::vector<Collective>& calls, Done done);
@@ -51,6 +67,12 @@ class Group {
   };
   struct AnyReceive;
   struct Place;
+  /// A post that waits for a stream, if it does.
+  struct Gate {
+    Event passed;
+    std::function<void()> post;
+  };
+  enum class Streams : std::uint8_t { not_asked, ready, none };
 
   Lane& lane(int peer, std::int64_t tag);
   Call& begin(Done done);
@@ -59,6 +81,8 @@ class Group {
   void limit(Call& call);
   void receive(Call& call, Lane& from, Buffer landing);
   Status post_place(Place& place, std::int64_t tag) noexcept;
+  void prepare_streams();
+  void take(Buffer landing, const std::vector<std::byte>& message);
   [[nodiscard]] std::string explain(const Call& call) const;
   [[nodiscard]] Completion sink_of(Call& call) noexcept;
 
@@ -68,6 +92,8 @@ class Group {
   Team team_;
   std::map<std::pair<int, std::int64_t>, Lane> lanes_;
   std::map<Call*, std::unique_ptr<Call>> calls_;  ///< Under way.
+  std::deque<Gate> gates_;
+  Streams streams_ = Streams::not_asked;
   bool open_ = true;
   std::string fault_;  ///< Why it has ended before its time.
 };

@@ -22,6 +22,7 @@ constexpr unsigned kLooks = 300;    // idle progress calls before a thread that 
 constexpr unsigned kYields = 20;    // and before it sleeps
 constexpr unsigned kPatience = 16;  // progress calls between looks for others who want to post
 constexpr auto kLongestSleep = std::chrono::milliseconds(100);
+constexpr auto kStreamPause = std::chrono::microseconds(50);  // between looks at streams that calls wait for
 
 std::mutex g_mutex;
 std::set<Job*> g_jobs;  // those that have not ended
@@ -34,9 +35,11 @@ unsigned count_forks() {
   return g_forks;
 }
 
-std::unique_ptr<Runtime> start(Exchange& exchange, std::chrono::milliseconds timeout) {
+std::unique_ptr<Runtime> start(Exchange& exchange, std::chrono::milliseconds timeout, int gpu) {
   RuntimeOptions options = RuntimeOptions::from_environment();
-  options.gpu = GpuChoice::none;
+  const bool is_emulated = options.gpu == GpuChoice::emulated;  // for tests
+  options.gpu = gpu < 0 ? GpuChoice::none : is_emulated ? GpuChoice::emulated : GpuChoice::cuda;
+  options.gpu_ordinal = gpu;
   options.boot_timeout = timeout;
   return start_via(exchange, options);
 }
@@ -52,10 +55,11 @@ void leave_without_waiting(std::unique_ptr<Runtime> runtime) {
 
 }  // namespace
 
-Job::Job(std::unique_ptr<Meeting> meeting, std::chrono::milliseconds timeout)
+Job::Job(std::unique_ptr<Meeting> meeting, std::chrono::milliseconds timeout, int gpu)
     : forks_(count_forks()),
+      gpu_(gpu),
       meeting_(std::move(meeting)),
-      runtime_(start(*meeting_, timeout)),
+      runtime_(start(*meeting_, timeout, gpu)),
       bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (bell_ < 0) throw Error(Status::limit_reached, "no descriptor is left for a process group: raise `ulimit -n`");
   thread_ = std::thread([this] { move(); });
@@ -134,6 +138,7 @@ void Job::sleep(std::chrono::nanoseconds longest) {
   asleep_.store(true);
   const std::chrono::nanoseconds armed = runtime_->worker().arm();
   longest = std::min({longest, armed, std::chrono::nanoseconds(kLongestSleep)});
+  if (gates_ != 0) longest = std::min<std::chrono::nanoseconds>(longest, kStreamPause);
   if (longest <= std::chrono::nanoseconds(0) || ended_) {
     asleep_.store(false);
     return;
@@ -165,7 +170,10 @@ void Job::settle() {
 }
 
 unsigned Job::progress() {
-  const unsigned events = runtime_->worker().progress();
+  unsigned events = runtime_->worker().progress();
+  if (gates_ != 0) {
+    for (const auto& group : groups_) events += group->pass_gates();
+  }
   if (!late_.empty()) {
     for (Group* group : std::exchange(late_, {})) group->end_late();
   }

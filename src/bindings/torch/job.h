@@ -69,8 +69,8 @@ class Meeting : public Exchange {
 /// waits, a thread of the job does, so that gradients travel while others are still computed.
 class Job {
  public:
-  /// Collective over those of `meeting`. Throws what `start_via` throws.
-  Job(std::unique_ptr<Meeting> meeting, std::chrono::milliseconds timeout);
+  /// Collective over those of `meeting`; works with this GPU, or -1: with none. Throws what `start_via` throws.
+  Job(std::unique_ptr<Meeting> meeting, std::chrono::milliseconds timeout, int gpu);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   ~Job();
@@ -82,6 +82,7 @@ class Job {
   static void end_all(bool failed);
 
   [[nodiscard]] Runtime& runtime() noexcept { return *runtime_; }
+  [[nodiscard]] int gpu() const noexcept { return gpu_; }
 
   /// This process is a child that was forked: it has neither the thread nor a part in the job, and its locks may be
   /// held by threads that it has not. The job must not be destroyed here.
@@ -110,6 +111,8 @@ class Job {
   void finish(std::unique_ptr<Call> call) { finished_.push_back(std::move(call)); }
   /// From a timer: a call of this group was not done in time, and the group ends.
   void note_late(Group& group) { late_.push_back(&group); }
+  /// So many more calls wait for streams, which are looked at until none does.
+  void note_gates(int more) noexcept { gates_ += more; }
   /// Kept until the end, since calls may refer to it.
   Group& adopt(std::unique_ptr<Group> group);
 
@@ -140,6 +143,7 @@ class Job {
   void wake() noexcept;
 
   const unsigned forks_;  ///< Before it was made.
+  const int gpu_;
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<Runtime> runtime_;
   std::vector<std::unique_ptr<Group>> groups_;
@@ -147,6 +151,7 @@ class Job {
   std::condition_variable turn_;
   std::vector<std::unique_ptr<Call>> finished_;
   std::vector<Group*> late_;
+  int gates_ = 0;
   unsigned waiters_ = 0;
   bool ended_ = false;
   std::atomic<unsigned> claims_ = 0;

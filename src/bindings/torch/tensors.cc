@@ -75,13 +75,22 @@ Reduction reduction_of(const at::Tensor& tensor, const c10d::ReduceOp& op, const
   return reduction;
 }
 
-void require_host(const at::Tensor& tensor, const char* what) {
-  TORCH_CHECK(tensor.layout() == at::kStrided, "brant: ", what, " takes dense tensors: use tensor.to_dense()");
-  TORCH_CHECK(tensor.device().is_cpu(), "brant: ", what, " of a tensor on ", tensor.device(),
-              " is not in this version: start with init_process_group('cpu:brant,cuda:nccl'), or move it to the CPU");
+Buffer memory_of(const at::Tensor& tensor) {
+  return {tensor.data_ptr(), tensor.nbytes(), tensor.is_cuda() ? MemoryKind::detect : MemoryKind::host};
 }
 
-Buffer memory_of(const at::Tensor& tensor) { return {tensor.data_ptr(), tensor.nbytes(), MemoryKind::host}; }
+void Tensors::require(const at::Tensor& tensor) {
+  gpu_.require(tensor, what_);
+  TORCH_CHECK(kept_.empty() || on_gpu_ == tensor.is_cuda(), "brant: ", what_,
+              " of tensors on the CPU and on a GPU: move them to one of these");
+  on_gpu_ = tensor.is_cuda();
+}
+
+void Tensors::note_use(const c10::Stream& stream) const {
+  for (const std::vector<at::Tensor>* tensors : {&kept_, &filled_}) {
+    for (const at::Tensor& tensor : *tensors) distributed::note_use(tensor, stream);
+  }
+}
 
 Buffer Tensors::keep(at::Tensor tensor) {
   kept_.push_back(std::move(tensor));
@@ -89,23 +98,25 @@ Buffer Tensors::keep(at::Tensor tensor) {
 }
 
 Buffer Tensors::in(const at::Tensor& tensor) {
-  require_host(tensor, what_);
+  require(tensor);
   return keep(tensor.contiguous());
 }
 
 Buffer Tensors::out(const at::Tensor& tensor, bool keeps) {
-  require_host(tensor, what_);
+  require(tensor);
   if (tensor.is_contiguous()) return keep(tensor);
+  filled_.push_back(tensor);
   const at::Tensor together = keeps ? tensor.contiguous() : at::empty(tensor.sizes(), tensor.options());
   copies_.emplace_back([tensor, together] { at::Tensor(tensor).copy_(together); });
   return keep(together);
 }
 
 std::optional<Buffer> Tensors::in_one_run(const std::vector<at::Tensor>& blocks) {
-  for (const at::Tensor& block : blocks) require_host(block, what_);
+  for (const at::Tensor& block : blocks) require(block);
   if (!is_one_run(blocks)) return std::nullopt;
   kept_.insert(kept_.end(), blocks.begin(), blocks.end());
-  return Buffer(blocks.front().data_ptr(), blocks.size() * blocks.front().nbytes(), MemoryKind::host);
+  const Buffer first = memory_of(blocks.front());
+  return Buffer(first.data, blocks.size() * first.bytes, first.kind);
 }
 
 Buffer Tensors::in(const std::vector<at::Tensor>& blocks) {
@@ -120,6 +131,7 @@ Buffer Tensors::in(const std::vector<at::Tensor>& blocks) {
 Buffer Tensors::out(const std::vector<at::Tensor>& blocks) {
   if (const std::optional<Buffer> run = in_one_run(blocks)) return *run;
   const at::Tensor room = room_for(blocks);
+  filled_.insert(filled_.end(), blocks.begin(), blocks.end());
   copies_.emplace_back([blocks, room] {
     const std::int64_t length = blocks.front().numel();
     for (std::size_t i = 0; i < blocks.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -74,6 +75,21 @@ TEST_F(DeviceTest, says_what_it_is) {
   EXPECT_GE(info.ordinal, 0);
   EXPECT_FALSE(info.id.empty());
   EXPECT_TRUE(info.streams && info.kernels && info.shares_memory);
+}
+
+TEST(Device, is_that_of_the_ordinal_which_the_program_names) {
+  ::setenv("BRANT_WIRE", "loopback", 1);
+  RuntimeOptions options;
+  options.gpu = GpuChoice::emulated;
+  options.gpu_ordinal = 3;
+  {
+    Runtime named(options);
+    EXPECT_EQ(named.device().info().ordinal, 3);
+  }
+  options.gpu_ordinal = -1;
+  Runtime first(options);
+  EXPECT_EQ(first.device().info().ordinal, 0) << "that of the local rank";
+  ::unsetenv("BRANT_WIRE");
 }
 
 TEST_F(DeviceTest, stream_works_in_order) {
