@@ -30,7 +30,7 @@ def _gpu(options) -> int:
     as torchrun counts. -1: none."""
     if _os.environ.get("BRANT_GPU") == "none" or not _torch.cuda.is_available():
         return -1
-    bound = getattr(options.process_group, "bound_device_id", None)
+    bound = getattr(getattr(options, "process_group", None), "bound_device_id", None)  # PyTorch 2.11 does not say
     if bound is not None and bound.type == "cuda":
         return _torch.cuda.current_device() if bound.index is None else bound.index
     if _torch.cuda.is_initialized():

@@ -92,6 +92,7 @@ std::size_t CollectiveArrays::blocks_in() const noexcept {
 
 /// Where an array tells. One of another GPU would be reached by luck.
 void CollectiveArrays::require_own_device(nb::handle array) const {
+  if (PyObject_CheckBuffer(array.ptr()) != 0) return;  // in host memory
   if (nb::isinstance<Array>(array) || !nb::hasattr(array, "__dlpack_device__")) return;
   const auto [type, ordinal] = nb::cast<std::pair<int, int>>(array.attr("__dlpack_device__")());
   if (type != kDlCuda) return;
@@ -104,11 +105,11 @@ void CollectiveArrays::require_own_device(nb::handle array) const {
 
 void CollectiveArrays::take_side(Side& side, nb::handle array, View::Access access, bool read) {
   side.read = read;
+  require_own_device(array);  // first, since PyTorch refuses to show an array of another GPU
   if (!side.view.take(array.ptr(), access, View::OnDevice::together, before_))
     refuse(Status::wrong_kind, "an object of type " + std::string(nb::type_name(array.type()).c_str()) +
                                    " is no array: pass numpy.asarray(value)");
   View& view = side.view;
-  if (!view.is_host()) require_own_device(array);
   side.array = nb::borrow(array);
   side.memory = view.memory();
   if (view.order() == Order::c) return;

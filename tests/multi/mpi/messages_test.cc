@@ -167,7 +167,7 @@ TEST_F(Messages, buffered_ones_end_at_once_and_are_bounded_by_the_buffer) {
   auto sent = pattern(400'000, self_);
   EXPECT_EQ(MPI_Bsend(sent.data(), 400'000, MPI_BYTE, right_, 1, MPI_COMM_WORLD), 0);
   std::fill(sent.begin(), sent.end(), std::uint8_t{0});
-  EXPECT_EQ(MPI_Bsend(sent.data(), 1, MPI_BYTE, right_, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+  EXPECT_EQ(MPI_Bsend(sent.data(), MPI_BSEND_OVERHEAD, MPI_BYTE, right_, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
   MPI_Barrier(MPI_COMM_WORLD);  // a receive would make room
   std::vector<std::uint8_t> got(400'000);
   MPI_Recv(got.data(), 400'000, MPI_BYTE, left_, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
