@@ -67,9 +67,21 @@ def _key(library: pathlib.Path) -> str:
     for source in [*sorted(UNIT.glob("*")), *headers]:
         digest.update(source.read_bytes())
     compiler = subprocess.run([*_compiler(), "--version"], text=True, capture_output=True, check=True).stdout
-    for part in (torch.__version__, torch.__file__, str(library), compiler, sys.implementation.cache_tag, *_flags()):
+    parts = (torch.__version__, torch.__file__, compiler, sys.implementation.cache_tag, *_flags(), *_libraries(library))
+    for part in parts:
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:20]
+
+
+def _libraries(library: pathlib.Path) -> list[str]:
+    """What the backend is linked with. The C++ library is the one that PyTorch has loaded: where a compiler finds none
+    that is shared, it would link a copy, and streams of one are not understood by the other."""
+    folder = pathlib.Path(torch.__file__).parent / "lib"
+    mapped = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    of_cpp = {line.split(maxsplit=5)[5] for line in mapped if "/libstdc++.so" in line}
+    names = [str(library), f"-Wl,-rpath,{library.parent}", *sorted(of_cpp)[:1]]
+    names += [f"-L{folder}", "-lc10", "-ltorch_cpu", "-ltorch_python"]
+    return [*names, "-Wl,--allow-shlib-undefined"]  # of PyTorch's own libraries, that it has loaded already
 
 
 def _compile(folder: pathlib.Path, result: pathlib.Path, library: pathlib.Path) -> None:
@@ -80,10 +92,8 @@ def _compile(folder: pathlib.Path, result: pathlib.Path, library: pathlib.Path) 
         commands.append([*_compiler(), *_flags(), "-c", str(source), "-o", str(source.with_suffix(".o"))])
     running = [subprocess.Popen(command, text=True, stderr=subprocess.PIPE) for command in commands]
     errors = [one.communicate()[1] for one in running]
-    libraries = pathlib.Path(torch.__file__).parent / "lib"
-    link = [*_compiler(), "-shared", "-o", str(folder / "linked"), *(command[-1] for command in commands), str(library)]
-    link += [f"-Wl,-rpath,{library.parent}", f"-L{libraries}", "-lc10", "-ltorch_cpu", "-ltorch_python"]
-    link += ["-Wl,--allow-shlib-undefined"]  # of PyTorch's own libraries, that it has loaded already
+    link = [*_compiler(), "-shared", "-o", str(folder / "linked"), *(command[-1] for command in commands)]
+    link += _libraries(library)
     failed = [error for one, error in zip(running, errors, strict=True) if one.returncode != 0]
     if not failed:
         linked = subprocess.run(link, text=True, capture_output=True)

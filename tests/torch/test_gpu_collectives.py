@@ -178,7 +178,7 @@ def order_of_streams() -> None:
         assert not end.query(), "work.wait() has waited for the GPU"
         doubled = tensor * 2
         same(doubled, wanted * 2)
-        assert work.is_completed() and work.exception() is None
+        assert work.is_completed()
         torch.cuda._sleep(400_000_000)
         tensor = torch.full((1 << 20,), 1.0 + rank, device="cuda")
         dist.all_reduce(tensor)

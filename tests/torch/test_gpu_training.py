@@ -28,7 +28,7 @@ def train(net, parameters) -> list[float]:
     for step in range(STEPS):
         generator = torch.Generator().manual_seed(2 * step + dist.get_rank())
         inputs = torch.randn(ROWS, FEATURES, generator=generator).cuda()
-        wanted = (inputs[:, :CLASSES].argmax(1) + step) % CLASSES
+        wanted = inputs[:, :CLASSES].argmax(1)
         loss = nn.functional.cross_entropy(net(inputs), wanted)
         optimizer.zero_grad()
         loss.backward()
@@ -50,7 +50,8 @@ def data_parallel() -> None:
         runs[name] = train(net, net.parameters()), weights(net)
     torch.testing.assert_close(runs["brant"][0], runs["nccl"][0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(runs["brant"][1], runs["nccl"][1], rtol=1e-4, atol=1e-5)
-    assert runs["brant"][0][-1] < runs["brant"][0][0]
+    losses = runs["brant"][0]
+    assert sum(losses[-5:]) < sum(losses[:5])
     places = [torch.zeros_like(runs["brant"][1]) for _ in range(2)]
     dist.all_gather(places, runs["brant"][1])
     assert torch.equal(*places)

@@ -2,6 +2,7 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+#include <dlfcn.h>
 
 #include <cstdint>
 
@@ -9,6 +10,17 @@ namespace brant::distributed {
 namespace {
 
 constexpr std::uintptr_t kDefaultStream = 1;  // CU_STREAM_LEGACY: brant takes no null
+
+/// Of a PyTorch that does not say: 2.11 is one. The driver is loaded where there are tensors on GPUs.
+bool is_captured_by_driver(StreamHandle stream) {
+  using IsCapturing = int (*)(void* stream, int* status);
+  static const auto is_capturing = [] {
+    void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return driver != nullptr ? reinterpret_cast<IsCapturing>(::dlsym(driver, "cuStreamIsCapturing")) : nullptr;
+  }();
+  int status = 0;
+  return is_capturing != nullptr && is_capturing(stream, &status) == 0 && status != 0;
+}
 
 c10::impl::VirtualGuardImpl cuda() { return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA); }
 
@@ -47,7 +59,7 @@ bool is_captured(const c10::Stream& stream) {
     if constexpr (requires { any.is_capturing(); }) {
       return static_cast<bool>(any.is_capturing());
     } else {
-      return false;
+      return is_captured_by_driver(handle_of(any));
     }
   }(stream);
 }
