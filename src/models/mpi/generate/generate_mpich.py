@@ -282,7 +282,12 @@ def symbols(name):
 
 def exports(functions, handles):
     lines = ["// Made by generate_mpich.py from the table of the functions.", '#include "mpi_generated/api.h"']
-    lines += ['#include "models/mpi/call_turns.h"', '#include "models/mpi/mpich/arguments.h"', '#include "models/mpi/mpich/own_calls.h"', ""]
+    lines += [
+        '#include "models/mpi/call_turns.h"',
+        '#include "models/mpi/mpich/arguments.h"',
+        '#include "models/mpi/mpich/own_calls.h"',
+        "",
+    ]
     lines += ["namespace brant::mpi::mpich {", ""]
     for function in functions:
         for name, forms in forms_of(function):
