@@ -83,7 +83,7 @@ OF_OTHERS = "src/bindings/torch/"
 def compiled_sources() -> set[str]:
     """The sources of the debug tree, which is configured for that, and of which nothing but made headers is built."""
     run("cmake", "--preset", "dev", quiet=True)
-    run("cmake", "--build", "--preset", "dev", "--target", "brant_mpi_generated", quiet=True)
+    run("cmake", "--build", "--preset", "dev", "--target", "brant_mpi_generated", "brant_mpich_generated", quiet=True)
     commands = json.loads((ROOT / "build" / "dev" / "compile_commands.json").read_text())
     return {os.path.relpath(entry["file"], ROOT) for entry in commands}
 

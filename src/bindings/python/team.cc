@@ -274,7 +274,7 @@ nb::object PythonTeam::enqueue(CollectiveArrays& arrays, const nb::object& strea
     arrays.refuse(Status::invalid_argument, "a call of a stream waits for nothing, and takes no timeout");
   if (!has_streams_)
     arrays.refuse(Status::invalid_argument, "on a stream before team.prepare_streams(), which all members call");
-  const StreamHandle handle = stream_of(stream);
+  StreamHandle handle = stream_of(stream);
   Stream on = Process::get().runtime().device().borrow_stream(handle);
   take(on);
   const Collective& call = arrays.call();

@@ -95,6 +95,7 @@ TEST_F(Turns, of_those_that_sleep_come_soon_after_what_they_wait_for) {
   std::atomic<Clock::rep> set_at = 0;
   std::atomic<Clock::rep> longest = 0;
   std::vector<std::thread> sleepers;
+  sleepers.reserve(3);
   for (int t = 0; t < 3; ++t) {
     sleepers.emplace_back([&] {
       for (int round = 1; round <= 5; ++round) {

@@ -82,7 +82,7 @@ TEST_F(Bells, rings_in_a_captured_graph_have_the_epochs_of_the_capture) {
   Bell there = notifier_.make();
   Bell back = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
   port::Streams& streams = *runtime().device().inner().streams();
-  const StreamHandle stream = stream_;
+  StreamHandle stream = stream_;
   ASSERT_EQ(streams.begin_capture(stream), Status::ok);
   EXPECT_EQ(back.enqueue_wait(stream_, 1), Status::ok);
   EXPECT_EQ(there.enqueue_ring(stream_, 1), Status::ok);

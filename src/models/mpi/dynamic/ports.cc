@@ -35,7 +35,7 @@ void remove_stale_ports(const MeetingFolder& folder, const ProcessMark& own) {
        entry.increment(fault)) {
     const std::string file = entry->path().filename().string();
     const auto owner =
-        file.starts_with("p") ? owner_of_statistics_file(std::string_view(file).substr(1)) : std::nullopt;
+        file.starts_with('p') ? owner_of_statistics_file(std::string_view(file).substr(1)) : std::nullopt;
     const bool told_here = owner && owner->pid_namespace == own.pid_namespace;
     if (told_here && check_process(*owner) == Status::peer_lost) static_cast<void>(folder.remove(file));
   }
@@ -49,7 +49,7 @@ PortName PortName::parse(std::string_view text) {
           "'{}' is no port of brant: those of MPI_Open_port begin with {}", text.substr(0, 80), kScheme);
   PortName name{std::string(text.substr(kScheme.size(), behind_host - kScheme.size())),
                 std::string(text.substr(behind_host + 1))};
-  require(name.file.starts_with("p") && name.file.find('/') == std::string::npos, MPI_ERR_PORT,
+  require(name.file.starts_with('p') && name.file.find('/') == std::string::npos, MPI_ERR_PORT,
           "'{}' is no port of brant: its last part names no file", text);
   return name;
 }

@@ -16,8 +16,6 @@
 #include "base/env.h"
 #include "models/mpi/process.h"
 
-extern char** environ;
-
 namespace brant::mpi {
 
 namespace {

@@ -16,8 +16,6 @@
 #include "models/mpi/process.h"
 #include "port/boot/launcher/frame.h"
 
-extern char** environ;
-
 namespace brant::mpi {
 
 namespace {

@@ -71,10 +71,14 @@ int* translated(int key, int value) {
   static int host = 0;
   static int io = 0;
   static int last_code = 0;
+  const auto keep = [](int& place, int number) {
+    place = number;
+    return &place;
+  };
   switch (key) {
-    case MPI_HOST: host = rank_to_mpich(value); return &host;
-    case MPI_IO: io = rank_to_mpich(value); return &io;
-    case MPI_LASTUSEDCODE: last_code = value + kAddedCodes; return &last_code;
+    case MPI_HOST: return keep(host, rank_to_mpich(value));
+    case MPI_IO: return keep(io, rank_to_mpich(value));
+    case MPI_LASTUSEDCODE: return keep(last_code, value + kAddedCodes);
     case MPI_WIN_CREATE_FLAVOR: return place_of(kWindowFlavors, value);
     case MPI_WIN_MODEL: return place_of(kWindowModels, value);
     default: return nullptr;
