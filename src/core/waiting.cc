@@ -134,7 +134,7 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
     }
     if (idle < spin_limit_) {
       if (!for_ever && idle % kLooks == 0 && Clock::now() >= deadline) return Status::timed_out;
-      if (idle % kLettings == 0) std::this_thread::yield();
+      if (idle != 0 && idle % kLettings == 0) std::this_thread::yield();  // 0: others have work here
       continue;
     }
     if (!for_ever && Clock::now() >= deadline) return Status::timed_out;
