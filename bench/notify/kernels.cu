@@ -21,13 +21,18 @@ extern "C" __global__ void brant_bench_notify_play(KernelControl control, Device
   play(machine, control, own, peers, rounds, leads, nanoseconds);
 }
 
-extern "C" __global__ void brant_bench_notify_play_put(KernelControl control, DeviceBell own, DeviceBell peers,
-                                                       void* to, const Word* landed, Play play) {
+/// Of as many threads as a block can have, which leaves each 64 registers.
+constexpr unsigned kThreadsMax = 1024;
+
+extern "C" __global__ void __launch_bounds__(kThreadsMax)
+    brant_bench_notify_play_put(KernelControl control, DeviceBell own, DeviceBell peers, void* to, const Word* landed,
+                                Play play) {
   simt::GpuThread machine;
   play_put(machine, control, own, peers, to, landed, play);
 }
 
-extern "C" __global__ void brant_bench_notify_play_lines(KernelControl control, Line* to, const Line* from, Play play) {
+extern "C" __global__ void __launch_bounds__(kThreadsMax)
+    brant_bench_notify_play_lines(KernelControl control, Line* to, const Line* from, Play play) {
   simt::GpuThread machine;
   play_lines(machine, control, to, from, play);
 }

@@ -441,7 +441,7 @@ def test_a_path_from_the_environment_is_seen_in_the_rows(tmp_path: pathlib.Path)
             "--path ucx cannot carry emulated memory",
         ),
         (["throughput"], "throughput"),
-        ([], "subcommand"),
+        ([], "What to measure"),
     ],
 )
 def test_wrong_options_are_named(arguments: list[str], text: str) -> None:

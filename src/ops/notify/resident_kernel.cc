@@ -77,8 +77,16 @@ void ResidentKernel::check(port::Kernel* kernel, const LaunchShape& shape, std::
                             name, shape.blocks(), largest_fan_in));
   }
   const unsigned fit = device.kernels()->blocks_at_once(kernel, shape).or_throw("a persistent kernel was not launched");
+  if (fit == 0) {
+    const std::uint64_t threads = std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
+    throw Error(
+        Status::limit_reached,
+        fmt::format("kernel '{}' cannot run on '{}': a block of {} threads takes more registers or shared memory "
+                    "than there are. Launch smaller blocks, or compile it with __launch_bounds__({})",
+                    name, on, threads, threads));
+  }
   const double held = table_.held();
-  share_ = fit == 0 ? 2 : static_cast<double>(shape.blocks()) / fit;
+  share_ = static_cast<double>(shape.blocks()) / fit;
   if (share_ + held > 1.0) {
     throw Error(
         Status::limit_reached,
