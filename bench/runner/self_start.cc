@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,11 +63,16 @@ void restart_as_job(int ranks) {
   std::vector<std::string> command = {self,         "run", "-n", std::to_string(ranks), "--no-prefix", "--quiet",
                                       "--patience", "0",   "--"};
   command.insert(command.end(), mine.begin(), mine.end());
+  replace_process(std::move(command));
+}
+
+void replace_process(std::vector<std::string> command) {
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  ::execv(self.c_str(), argv.data());
-  throw Error(Status::io_error, fmt::format("{} could not be started again: {}", self, std::strerror(errno)));
+  ::execv(argv.front(), argv.data());
+  throw Error(Status::io_error,
+              fmt::format("{} could not be started again: {}", command.front(), std::strerror(errno)));
 }
 
 void wait_to_be_ended() {

@@ -192,8 +192,7 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
           "channel: sends and receives; message: entry methods of chares that invoke each other; put, get, "
           "fetch-add: one side writes into memory of the other, reads it, or counts in it; told-put: both put in "
           "turns, with a word behind the bytes; mpi: sends and receives of brant's MPI, as OSU's programs measure "
-          "them; "
-          "python: arrays over channels of Python (`python3 -m brant.bench` has more)")
+          "them; python: arrays over channels of Python (`python3 -m brant.bench` has more)")
       ->check(CLI::IsMember(names_of_models(kind)))
       ->capture_default_str();
   command

@@ -1,9 +1,6 @@
 #include "cli/bench_python.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,18 +31,8 @@ void run_python(const PythonBenchmark& benchmark) {
     throw Error(Status::invalid_argument,
                 "--model python starts its two processes itself: leave `brant run` out, or start `python3 -m "
                 "brant.bench` by it");
-  std::vector<std::string> command = {bench::own_command().front(),
-                                      "run",
-                                      "-n",
-                                      "2",
-                                      "--no-prefix",
-                                      "--quiet",
-                                      "--",
-                                      "python3",
-                                      "-m",
-                                      "brant.bench",
-                                      "--memory",
-                                      memory_of(benchmark)};
+  std::vector<std::string> command = {bench::own_command().front(), "run", "-n", "2", "--no-prefix", "--quiet", "--"};
+  command.insert(command.end(), {"python3", "-m", "brant.bench", "--memory", memory_of(benchmark)});
   const auto add = [&command](const char* option, const std::string& value) {
     if (!value.empty()) command.insert(command.end(), {option, value});
   };
@@ -54,12 +41,7 @@ void run_python(const PythonBenchmark& benchmark) {
   add("--peer", fmt::format("{}", fmt::join(benchmark.peers, ",")));
   add("--json", benchmark.json);
   if (benchmark.check) command.emplace_back("--check");
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  ::execv(command.front().c_str(), argv.data());
-  throw Error(Status::io_error,
-              fmt::format("{} could not be started again: {}", command.front(), std::strerror(errno)));
+  bench::replace_process(std::move(command));
 }
 
 }  // namespace brant::cli

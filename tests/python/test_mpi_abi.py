@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from brant_command import BIN, BRANT, ROOT, needs_brant, plain_environment
+from exported_names import exported
 
 OURS = ROOT / "build" / "release" / "lib" / "libmpi_abi.so.1"
 WHEEL = pathlib.Path(sys.prefix)
@@ -19,11 +20,6 @@ pytestmark = [
     pytest.mark.skipif(not OURS.exists(), reason=f"{OURS} is not built: run 'make build'"),
     pytest.mark.skipif(not THEIRS.exists(), reason="MPICH's wheel is not installed beside this Python"),
 ]
-
-
-def exported(library):
-    text = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1].split("@")[0] for line in text.splitlines()}
 
 
 def prepared(header, *flags):

@@ -1,14 +1,18 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "models/mpi/calls.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/dynamic/meeting.h"
+#include "models/mpi/dynamic/talk.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
 
@@ -17,24 +21,6 @@ namespace brant::mpi::api {
 
 namespace {
 
-/// Sends values to a rank and gets as many from it, by messages that the program's receives do not match.
-void swap_values(Communicator& peer, int other, int tag, std::span<const std::int32_t> given,
-                 std::span<std::int32_t> got) {
-  const auto typed = [](std::span<const std::int32_t> values) {
-    return TypedBuffer(values.data(), static_cast<MPI_Count>(values.size()), MPI_INT32_T);
-  };
-  RankState& rank = current_rank();
-  ReceiveRequest receive(rank, peer, typed(got), other, tag);
-  receive.wanted.context = peer.own_context();
-  receive.start();
-  SendRequest send(rank, peer, typed(given), other, tag, SendMode::standard);
-  send.context = peer.own_context();
-  send.start();
-  rank.wait_for_end([&] { return send.ended() && receive.ended(); });
-  complete(send);
-  complete(receive);
-}
-
 std::vector<std::int32_t> numbers_of(const Members& members) {
   std::vector<std::int32_t> numbers;
   numbers.reserve(members.ids().size());
@@ -42,29 +28,24 @@ std::vector<std::int32_t> numbers_of(const Members& members) {
   return numbers;
 }
 
-/// How many ranks a group has; this number: it, or whom it is to be connected with, has members of several jobs, who
-/// know each other by contacts alone.
-constexpr std::int32_t kStrangers = -1;
-
-/// What the leaders of two groups tell each other: the ranks of their groups. Nothing where they have strangers.
-std::vector<std::int32_t> swap_groups(Communicator& peer, int remote_leader, int tag, const Members& own,
-                                      std::int32_t& count) {
+/// What the leaders of two groups tell each other: the ranks of their groups. None where one of them, or their common
+/// communicator, has members of several jobs, who know each other by contacts alone.
+std::vector<std::int32_t> swap_groups(Communicator& peer, int remote_leader, int tag, const Members& own) {
   require_destination(peer, remote_leader, tag);
   require(remote_leader != MPI_PROC_NULL, MPI_ERR_RANK, "the leader of the other group is MPI_PROC_NULL");
-  const std::vector<std::int32_t> given = numbers_of(own);
   const bool strangers = has_strangers(peer) || has_strangers(own.ids());
-  const std::int32_t told = strangers ? kStrangers : static_cast<std::int32_t>(given.size());
-  swap_values(peer, remote_leader, tag, {&told, 1}, {&count, 1});
-  if (strangers) count = kStrangers;
-  std::vector<std::int32_t> got(count != kStrangers ? static_cast<std::size_t>(count) : 0);
-  if (count != kStrangers) swap_values(peer, remote_leader, tag, given, got);
-  return got;
+  const std::vector<std::int32_t> given = strangers ? std::vector<std::int32_t>() : numbers_of(own);
+  const std::vector<std::byte> got =
+      Talk(current_rank(), peer, remote_leader, tag).swap(std::as_bytes(std::span(given)));
+  std::vector<std::int32_t> numbers(strangers ? 0 : got.size() / sizeof(std::int32_t));
+  if (!numbers.empty()) std::memcpy(numbers.data(), got.data(), got.size());
+  return numbers;
 }
 
 /// What the leader of a group knows of the other one.
 struct OtherGroup {
-  std::int32_t count = 0;             ///< Of its ranks, or `kStrangers`; 0: the leader did not reach it.
-  std::vector<std::int32_t> numbers;  ///< Of them; none with strangers.
+  bool reached = false;
+  std::vector<std::int32_t> numbers;  ///< Of its ranks; none with strangers.
   Making making;                      ///< As the leaders name what both groups make.
 };
 
@@ -73,20 +54,20 @@ void tell_group(Communicator& local, int leader, OtherGroup& other) {
   const auto from_leader = [&](std::span<std::int32_t> values) {
     local.team().run(broadcast(Buffer(values), leader)).or_throw("the leader of this group told nothing of the other");
   };
-  std::array<std::int32_t, 3> said = {other.count, static_cast<std::int32_t>(other.making.parent), other.making.tag};
+  std::array<std::int32_t, 4> said = {other.reached ? 1 : 0, static_cast<std::int32_t>(other.numbers.size()),
+                                      static_cast<std::int32_t>(other.making.parent), other.making.tag};
   from_leader(said);
-  other.count = said[0];
-  other.making = {static_cast<std::uint32_t>(said[1]), said[2]};
-  other.numbers.resize(other.count != kStrangers ? static_cast<std::size_t>(other.count) : 0);
+  other.reached = said[0] != 0;
+  other.making = {static_cast<std::uint32_t>(said[2]), said[3]};
+  other.numbers.resize(static_cast<std::size_t>(said[1]));
   if (!other.numbers.empty()) from_leader(other.numbers);
 }
 
 /// What sessions make has no parent: it is named by the tag of the program.
 Making making_of(const char* tag) noexcept {
-  std::uint32_t number = 0x811c9dc5u;
-  for (const char* place = tag != nullptr ? tag : ""; *place != 0; ++place)
-    number = (number ^ static_cast<unsigned char>(*place)) * 0x01000193u;
-  return {current_rank().self->context, static_cast<std::int32_t>(number & kTagMax)};
+  const std::string_view text = tag != nullptr ? tag : "";
+  return {current_rank().self->context,
+          static_cast<std::int32_t>(checksum_of(std::as_bytes(std::span(text))) & kTagMax)};
 }
 
 SharedMembers members_from(const std::vector<std::int32_t>& numbers) {
@@ -159,24 +140,24 @@ int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     if (local.rank == local_leader) {
       try {
         Communicator& peer = communicator_of(peer_comm);
-        other.numbers = swap_groups(peer, remote_leader, tag, *local.members, other.count);
+        other.numbers = swap_groups(peer, remote_leader, tag, *local.members);
+        other.reached = true;
         other.making = {peer.context, tag};
       } catch (const CallError&) {
-        other.count = 0;
         fault = std::current_exception();  // the others must hear of it first
       }
     }
     tell_group(local, local_leader, other);
     if (fault != nullptr) std::rethrow_exception(fault);
-    if (other.count == kStrangers) {
+    require(other.reached, MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
+            local_leader);
+    if (other.numbers.empty()) {
       *newintercomm =
           publish(introduce_group(local, local_leader,
                                   [&] { return Talk(current_rank(), communicator_of(peer_comm), remote_leader, tag); }),
                   local);
       return;
     }
-    require(!other.numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
-            local_leader);
     SharedMembers remote = members_from(other.numbers);
     require_disjoint(*local.members, *remote);
     auto made = make_communicator(current_rank(), local.members, std::move(remote), other.making);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "base/env.h"
 #include "base/place.h"
 #include "models/mpi/call_turns.h"
@@ -157,9 +158,8 @@ void Process::hear(Rank from, Word word, const DoorWord& body) noexcept {
 
 /// Containers that share no memory are hosts of their own.
 std::uint64_t Process::host_number() {
-  std::uint64_t number = 0xcbf29ce484222325u;
-  for (const char c : own_place().host) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return number;
+  const std::string host = own_place().host;
+  return checksum_of(std::as_bytes(std::span(host)));
 }
 
 std::size_t calling_slot() noexcept {

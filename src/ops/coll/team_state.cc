@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/bytes.h"
 #include "base/log.h"
 #include "core/joined_rank.h"
+#include "core/process_name.h"
 
 namespace brant {
 namespace {
@@ -66,12 +66,10 @@ std::optional<unsigned> member_of(std::span<const Rank> ranks, Rank rank) noexce
   return static_cast<unsigned>(found - ranks.begin());
 }
 
-/// What all members call a process, where some of them have joined the others and know it by numbers of their own: its
-/// address in the network.
 std::uint64_t name_of(Engine& engine, Rank rank) {
   const Peer* peer = engine.peers().find(rank.value);
   if (peer == nullptr) throw Error(Status::peer_lost, fmt::format("a member of a team, rank {}, has left", rank.value));
-  return checksum_of(peer->record.wire_address);
+  return process_name(peer->record);
 }
 
 /// From the list, and the label or how many teams of that list there were: all members count alike.

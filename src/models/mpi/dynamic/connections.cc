@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/bytes.h"
 #include "core/join_address.h"
 #include "core/joined_rank.h"
+#include "core/process_name.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
@@ -16,8 +16,6 @@ namespace brant::mpi {
 namespace {
 
 constexpr auto kLookForJoined = std::chrono::milliseconds(20);
-
-std::uint64_t name_of_peer(const Peer& peer) noexcept { return checksum_of(peer.record.wire_address); }
 
 bool is_stranger(RankId id) noexcept { return joined_rank::is_one(id.value); }
 
@@ -67,14 +65,14 @@ std::uint64_t Connections::name_of(RankId id) const {
   const Peer* peer = process_.engine().peers().find(id.value);
   require(peer != nullptr, MPI_ERR_PROC_ABORTED, "a process of another job, known as rank {} here, has ended",
           id.value);
-  return name_of_peer(*peer);
+  return process_name(peer->record);
 }
 
 Contact Connections::own_contact() { return {name_of(process_.rank().id), process_.runtime().address()}; }
 
 std::optional<RankId> Connections::find(std::uint64_t name) {
   if (of_job_.empty()) {
-    for (const Peer& peer : process_.engine().peers()) of_job_[name_of_peer(peer)] = RankId{peer.rank.value};
+    for (const Peer& peer : process_.engine().peers()) of_job_[process_name(peer.record)] = RankId{peer.rank.value};
   }
   if (const auto found = of_job_.find(name); found != of_job_.end()) return found->second;
   const auto found = joined_.find(name);
@@ -108,7 +106,7 @@ void Connections::take_in_those_who_joined() {
   while (JoinSteps(runtime).has_accepted()) {
     const std::optional<Rank> rank = runtime.accept(std::chrono::nanoseconds(0));
     const Peer* peer = rank ? process_.engine().peers().joined().find(rank->value) : nullptr;
-    if (peer != nullptr && !peer->lost) static_cast<void>(know(name_of_peer(*peer), *rank));
+    if (peer != nullptr && !peer->lost) static_cast<void>(know(process_name(peer->record), *rank));
   }
 }
 
@@ -182,7 +180,7 @@ void Connections::await_all(std::span<const Contact> contacts) {
 
 RankId Connections::call(std::string_view address, std::optional<std::chrono::nanoseconds> limit) {
   take_in_those_who_joined();
-  const std::uint64_t name = checksum_of(unpack_join_address(address).identity.record.wire_address);
+  const std::uint64_t name = process_name(unpack_join_address(address).identity.record);
   if (const std::optional<RankId> known = find(name)) return *known;
   JoinSteps steps(process_.runtime());
   const Rank rank = steps.begin_join(address);
