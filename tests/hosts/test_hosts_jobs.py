@@ -4,13 +4,15 @@ import hosts
 import pytest
 from brant_command import BIN, BRANT
 
-LAUNCHERS = ["slurm", "open_mpi_4", "open_mpi_5", "unshare"]
+LAUNCHERS = ["slurm", "slurm_pmi2", "open_mpi_4", "open_mpi_5", "unshare"]
 
 
 def start(building, launcher, command, *, ranks=2, **environment):
     match launcher:
         case "slurm":
             return building.slurm.srun(command, "-N2", f"-n{ranks}", "--mpi=pmix", **environment)
+        case "slurm_pmi2":
+            return building.slurm.srun(command, "-N2", f"-n{ranks}", "--mpi=pmi2", **environment)
         case "open_mpi_4":
             return hosts.mpirun(building, 4, command, ranks=ranks, **environment)
         case "open_mpi_5":
@@ -62,7 +64,7 @@ def test_jacobi3d_agrees_with_a_serial_run(two_hosts, launcher, ranks):
     assert "all 32768 cells agree with a serial run to the last bit" in output
 
 
-@pytest.mark.parametrize("launcher", ["slurm", "open_mpi_4", "open_mpi_5"])
+@pytest.mark.parametrize("launcher", ["slurm", "slurm_pmi2", "open_mpi_4", "open_mpi_5"])
 def test_two_jobs_at_once_do_not_meet(two_hosts, launcher):
     jobs = [start(two_hosts, launcher, jacobi(size)) for size in (24, 32)]
     for job, cells in zip(jobs, (13824, 32768), strict=True):

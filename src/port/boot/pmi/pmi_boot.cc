@@ -202,18 +202,21 @@ Status PmiBoot::lose(Status status, std::string why) {
 
 Status PmiBoot::publish_staged() {
   ++client().fences;
-  // The first piece says how many there are.
+  // The first piece says how many there are. A request as a whole stays under the length that the launcher names for a
+  // value: Slurm cuts what it reads at that length, and takes the rest for another request.
   const std::string text = to_base64(pack(client().staged));
   client().staged.clear();
   constexpr std::size_t kHead = 12;
-  const std::size_t each = client().most - std::min(kHead, client().most / 2);
+  const auto request = [this](std::size_t piece, std::string_view value) {
+    return fmt::format("cmd=put kvsname={} key={} value={}", client().space, key_of(job_.rank, piece), value);
+  };
+  const std::size_t around = request(text.size(), {}).size() + kHead;
+  const std::size_t each = client().most - std::min(around, client().most / 2);
   const std::size_t pieces = std::max<std::size_t>(1, (text.size() + each - 1) / each);
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     const std::string head = piece == 0 ? fmt::format("{}:", pieces) : std::string();
     Words words;
-    const std::string put =
-        fmt::format("cmd=put kvsname={} key={} value={}{}", client().space, key_of(job_.rank, piece), head,
-                    text.substr(std::min(piece * each, text.size()), each));
+    const std::string put = request(piece, head + text.substr(std::min(piece * each, text.size()), each));
     const Status status = client().wire.ask(put, "put_result", words, Clock::now() + kPatience);
     if (status != Status::ok) return lose(status, client().wire.error());
   }
