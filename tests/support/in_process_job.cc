@@ -57,7 +57,10 @@ class HalfSharedDevice final : public port::Device {
 std::unique_ptr<port::Device> make_device(GpuChoice gpu, bool files_only) {
   if (files_only) return port::memory::open_emulated_device({.files_only = true});
   port::DeviceRequest request;
-  request.gpu = gpu == GpuChoice::emulated ? port::DeviceRequest::Gpu::emulated : port::DeviceRequest::Gpu::none;
+  request.gpu = gpu == GpuChoice::emulated ? port::DeviceRequest::Gpu::emulated
+                : gpu == GpuChoice::cuda   ? port::DeviceRequest::Gpu::cuda
+                                           : port::DeviceRequest::Gpu::none;
+  request.share_gpu = true;
   return port::open_device(request);
 }
 

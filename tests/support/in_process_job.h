@@ -58,7 +58,7 @@ inline Path small_mapped_path() { return env_bool("BRANT_COURIER", false) ? Path
 
 struct JobOptions {
   int ranks = 2;
-  GpuChoice gpu = GpuChoice::none;  ///< none or emulated.
+  GpuChoice gpu = GpuChoice::none;  ///< none, emulated, or cuda: one GPU for all ranks.
   port::LoopbackOptions network;
   RuntimeOptions runtime;
   /// The ranks share memory, as the processes of one host do. By default as the test program was told: the same tests

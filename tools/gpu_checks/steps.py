@@ -163,13 +163,14 @@ def test_steps(check: Check) -> list[Step]:
     processes gets two GPUs; those that kill processes start three themselves, which share what there is."""
     steps = []
     for test in packed_tests(check):
-        wanted = {"gpu", "conformance", "multi", "fault"} & set(test.labels)
-        emulated = test.environment.get("BRANT_GPU") == "emulated"
+        wanted = {"gpu", "conformance", "multi", "fault", "kernels"} & set(test.labels)
+        kernels = "kernels" in test.labels  # On the emulated device as they are built; here on a GPU.
+        emulated = test.environment.get("BRANT_GPU") == "emulated" and not kernels
         if not wanted or emulated or test.name.startswith("boot") or "BRANT_TEST_OWN_HOSTS" in test.environment:
             continue
         kills = "fault" in test.labels
         group = next((each for each in ("memory", "wire", "rma") if test.name.startswith(each)), "channel")
-        group = "kill" if kills else group
+        group = "kill" if kills else "notify" if kernels else group
         command = [check.program(test.program)]
         alone = {"CUDA_VISIBLE_DEVICES": "0"} if test.ranks == 0 and group == "memory" else {}
         environment = {"BRANT_CALIBRATION": "off", **test.environment, **alone}
@@ -178,9 +179,11 @@ def test_steps(check: Check) -> list[Step]:
             command = [*job, *command]
         if group != "memory":
             environment["BRANT_GPU"] = "cuda"
+        if kernels:
+            environment["BRANT_TEST_GPU"] = "cuda"
         if kills:
             environment["BRANT_SHARE_GPU"] = "1"
-        gpus = 1 if kills else test.ranks
+        gpus = 1 if kills or kernels else test.ranks
         step = Step(f"test {test.name}", group, command, min(test.seconds, 150), gpus, environment, figure=test_figure)
         needed = (test.program, HELPERS.get(test.program, test.program))
         missing = [program for program in needed if not os.access(check.program(program), os.X_OK)]

@@ -82,18 +82,21 @@ constexpr HaloOptions kGroups = {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, HaloExchanges,
-    testing::Combine(
-        testing::Values(
-            Case{"host_periodic", 2, MemoryKind::host, kPeriodic}, Case{"host_open", 4, MemoryKind::host, kOpen},
-            Case{"host_flat", 2, MemoryKind::host, kFlat}, Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-            Case{"host_wide", 2, MemoryKind::host, kWide}, Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-            Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-            Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
-            Case{"device_wide", 2, MemoryKind::emulated, kWide},
-            Case{"device_groups", 2, MemoryKind::emulated, kGroups}, Case{"host_roomy", 2, MemoryKind::host, kRoomy},
-            Case{"device_roomy", 2, MemoryKind::emulated, kRoomy}, Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-        testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
-                        kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
+    testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
+                                     Case{"host_open", 4, MemoryKind::host, kOpen},
+                                     Case{"host_flat", 2, MemoryKind::host, kFlat},
+                                     Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+                                     Case{"host_wide", 2, MemoryKind::host, kWide},
+                                     Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+                                     Case{"device_periodic", 2, test::device_memory(), kPeriodic},
+                                     Case{"device_alone", 1, test::device_memory(), kPeriodic},
+                                     Case{"device_wide", 2, test::device_memory(), kWide},
+                                     Case{"device_groups", 2, test::device_memory(), kGroups},
+                                     Case{"host_roomy", 2, MemoryKind::host, kRoomy},
+                                     Case{"device_roomy", 2, test::device_memory(), kRoomy},
+                                     Case{"device_open", 4, test::device_memory(), kOpen}),
+                     testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
+                                     kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 TEST(HaloExchange, refuses_a_division_that_the_processes_cannot_share) {
@@ -133,11 +136,11 @@ TEST(HaloStream, sends_some_groups_to_each_process) {
 
 TEST(HaloDirect, gives_a_plan_to_kernels_of_the_program_in_mode_direct_alone) {
   for (const auto& [mode, kind, why] :
-       {std::tuple(HaloMode::fused, MemoryKind::emulated, "not_supported: halo: kernels of the program exchange"),
-        std::tuple(HaloMode::resident, MemoryKind::emulated, "not_supported: halo: kernels of the program exchange"),
+       {std::tuple(HaloMode::fused, test::device_memory(), "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::resident, test::device_memory(), "not_supported: halo: kernels of the program exchange"),
         std::tuple(HaloMode::direct, MemoryKind::host, "not_supported: halo: kernels of the program exchange"),
-        std::tuple(HaloMode::direct, MemoryKind::emulated, "not refused")}) {
-    InProcessJob job(test::ranks(1, GpuChoice::emulated));
+        std::tuple(HaloMode::direct, test::device_memory(), "not refused")}) {
+    InProcessJob job(test::ranks(1, test::gpu_of_tests()));
     std::deque<Side> sides =
         sides_of(job, 1, {.grid = {20, 20, 20}, .periodic = {true, true, true}, .mode = mode}, kind);
     if (mode == HaloMode::direct) {

@@ -10,6 +10,7 @@
 
 #include "brant/halo.h"
 #include "models/halo/decomposition.h"
+#include "support/gpu_of_tests.h"
 #include "support/in_process_job.h"
 
 /// What tests of halo exchanges between the ranks of a job in this process have in common.
@@ -128,7 +129,7 @@ inline std::deque<Side> sides_of(InProcessJob& job, int ranks, const HaloOptions
 }
 
 inline GpuChoice gpu_of(MemoryKind kind) {
-  return kind == MemoryKind::emulated ? GpuChoice::emulated : GpuChoice::none;
+  return kind == device_memory() ? gpu_of_tests() : GpuChoice::none;
 }
 
 /// All of them do it, to its end.

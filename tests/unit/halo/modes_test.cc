@@ -146,7 +146,7 @@ TEST_P(HaloModes, outlive_their_fields) {
   if (HasFatalFailure()) return;
   const void* const field = sides[0].buffers[0].data;
   for (Side& side : sides) side.drop_fields();
-  const bool stays = kind() == MemoryKind::emulated &&
+  const bool stays = kind() == test::device_memory() &&
                      (mode() == HaloMode::resident || mode() == HaloMode::stream || mode() == HaloMode::stacked);
   EXPECT_EQ(job.rank(0).device().inner().query(field).ok(), stays);
   sides.clear();
@@ -156,7 +156,7 @@ TEST_P(HaloModes, outlive_their_fields) {
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, HaloModes,
-    testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", MemoryKind::emulated}),
+    testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", test::device_memory()}),
                      testing::Values(kShapes, kFused, kDirect, kGraph, kResident, kStream, kStreamPerBlock, kStacked)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
@@ -174,8 +174,8 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
     for (HaloOptions options : {kSmall, kThree}) {  // by one block of a kernel that stays, and by several
       const int ranks = options.divide[0];
       options.mode = mode;
-      InProcessJob job(test::ranks(ranks, GpuChoice::emulated));
-      std::deque<Side> sides = sides_of(job, ranks, options, MemoryKind::emulated);
+      InProcessJob job(test::ranks(ranks, test::gpu_of_tests()));
+      std::deque<Side> sides = sides_of(job, ranks, options, test::device_memory());
       for (int cycle = 1; cycle <= 2; ++cycle) {
         for (Side& side : sides) side.fill(cycle);
         std::vector<Task<void>> runs;
@@ -190,8 +190,8 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
 }
 
 TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
-  InProcessJob job(test::ranks(2, GpuChoice::emulated));
-  std::deque<Side> sides = sides_of(job, 2, kDirectly, MemoryKind::emulated);
+  InProcessJob job(test::ranks(2, test::gpu_of_tests()));
+  std::deque<Side> sides = sides_of(job, 2, kDirectly, test::device_memory());
   exchange(job, sides);
   if (testing::Test::HasFatalFailure()) return;
   Task<void> run = sides[0].exchange.run(sides[0].buffers);
@@ -216,16 +216,16 @@ TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
 /// Kernels that wait for those of another process: nobody may wait for the device meanwhile.
 TEST(HaloDirect, keeps_memory_that_is_given_back_while_kernels_wait_for_a_neighbour) {
   for (const HaloMode mode : {HaloMode::direct, HaloMode::graph}) {
-    InProcessJob job(test::ranks(2, GpuChoice::emulated));
+    InProcessJob job(test::ranks(2, test::gpu_of_tests()));
     HaloOptions options = kDirectly;
     options.mode = mode;
     options.patience = std::chrono::seconds(20);
-    std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
+    std::deque<Side> sides = sides_of(job, 2, options, test::device_memory());
     exchange(job, sides);
     if (testing::Test::HasFatalFailure()) return;
     Engine& engine = job.rank(0).worker().engine();
     EXPECT_FALSE(engine.deferrals().kernels_wait());
-    Memory memory = job.rank(0).allocate(MemoryKind::emulated, 4096);
+    Memory memory = job.rank(0).allocate(test::device_memory(), 4096);
     const void* const data = memory.data();
     Task<void> run = sides[0].exchange.run(sides[0].buffers);
     run.start();
@@ -252,10 +252,10 @@ TEST(HaloDirect, keeps_memory_that_is_given_back_while_kernels_wait_for_a_neighb
 }
 
 TEST(HaloGraph, gives_up_many_exchanges_when_the_first_is_late) {
-  InProcessJob job(test::ranks(2, GpuChoice::emulated));
+  InProcessJob job(test::ranks(2, test::gpu_of_tests()));
   HaloOptions options = kDirectly;
   options.mode = HaloMode::graph;
-  std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
+  std::deque<Side> sides = sides_of(job, 2, options, test::device_memory());
   exchange(job, sides);
   if (testing::Test::HasFatalFailure()) return;
   const auto begin = std::chrono::steady_clock::now();
@@ -268,8 +268,8 @@ TEST(HaloGraph, gives_up_many_exchanges_when_the_first_is_late) {
 }
 
 TEST(HaloDirect, ends_well_where_a_neighbour_has_ended_well_and_left) {
-  InProcessJob job(test::ranks(2, GpuChoice::emulated));
-  std::deque<Side> sides = sides_of(job, 2, kDirectly, MemoryKind::emulated);
+  InProcessJob job(test::ranks(2, test::gpu_of_tests()));
+  std::deque<Side> sides = sides_of(job, 2, kDirectly, test::device_memory());
   for (Side& side : sides) side.fill(1);
   std::vector<Task<void>> runs;
   for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers));

@@ -1,31 +1,27 @@
-// Bells of an emulated device: rung by kernels, streams, the host and another process, and what becomes of those who
+// Bells of a device: rung by kernels, streams, the host and another process, and what becomes of those who
 // wait when nothing rings.
 #include <memory>
 
 #include <gtest/gtest.h>
 
 #include "brant/core/device.h"
-#include "brant/core/kernel.h"
 #include "brant/core/runtime.h"
 #include "brant/core/task.h"
 #include "brant/notify.h"
+#include "support/gpu_of_tests.h"
 #include "support/in_process_job.h"
+#include "support/kernels/kernels.h"
 
 namespace brant::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-void ring_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine(launch.engine_address);
-  notify::ring(machine, launch.value<notify::DeviceBell>(0), launch.value<std::uint64_t>(1), notify::Block{});
-}
-
 JobOptions with_devices(int ranks) {
   JobOptions options;
   options.ranks = ranks;
   options.links = ranks > 1;
-  options.gpu = GpuChoice::emulated;
+  options.gpu = gpu_of_tests();
   return options;
 }
 
@@ -39,7 +35,7 @@ class Bells : public testing::Test {
 
   InProcessJob job_{with_devices(1)};
   Stream stream_ = runtime().device().create_stream();
-  Kernel<notify::DeviceBell, std::uint64_t> kernel_{runtime().device(), {}, "ring", &ring_on_host};
+  RingKernel kernel_ = ring_kernel(runtime().device());
   Notifier notifier_{runtime(), {.bells = 100, .others = 8, .waits = 256}};
 };
 
@@ -209,7 +205,7 @@ TEST(BellsOfPeers, a_kernel_of_another_rank_rings) {
     Bell bell = owner.make({.rung_by = RungBy::peer, .seen_by = seen_by, .peer = Rank{1}});
     PeerBell there(job.rank(1), Rank{0}, BellTicket(bell.ticket().bytes()));
     Stream ringing = job.rank(1).device().create_stream();
-    const Kernel<notify::DeviceBell, std::uint64_t> kernel(job.rank(1).device(), {}, "ring", &ring_on_host);
+    const RingKernel kernel = ring_kernel(job.rank(1).device());
     ASSERT_EQ(kernel.launch({}, ringing, there.device(), 1), Status::ok);
     if (seen_by == SeenBy::host) {
       EXPECT_EQ(job.outcome(bell.when(1)).status, Status::ok);

@@ -1,73 +1,29 @@
-// Kernels that stay, on an emulated device: started, given work, ended, and stuck.
+// Kernels that stay on a device: started, given work, ended, and stuck.
 #include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "brant/core/device.h"
-#include "brant/core/kernel.h"
 #include "brant/core/runtime.h"
 #include "brant/notify.h"
 #include "port/memory.h"
+#include "support/gpu_of_tests.h"
 #include "support/in_process_job.h"
+#include "support/kernels/kernels.h"
 
 namespace brant::test {
 namespace {
 
 using namespace std::chrono_literals;
-using notify::DeviceBell;
-using notify::FanIn;
-using notify::KernelControl;
-
-simt::CpuThread block_of(const HostLaunch& launch) {
-  return simt::CpuThread(launch.engine_address, static_cast<unsigned>(launch.first_block),
-                         static_cast<unsigned>(launch.shape.blocks()));
-}
-
-/// Every block adds the item to its word.
-void add_items(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = block_of(launch);
-  auto* sums = launch.pointer<std::uint64_t>(1);
-  notify::KernelLife life(machine, launch.value<KernelControl>(0));
-  notify::Item item;
-  while (life.next(item)) {
-    sums[machine.block()] += item.words[0];
-    life.done();
-  }
-  life.leave();
-}
-
-/// Waits for one bell, and rings another when all blocks have.
-void pass_on(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = block_of(launch);
-  const auto control = launch.value<KernelControl>(0);
-  notify::KernelLife life(machine, control);
-  for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
-    if (notify::wait(machine, control, launch.value<DeviceBell>(1), epoch) != notify::Waited::rung) break;
-    notify::arrive(machine, launch.value<DeviceBell>(2), launch.value<FanIn>(3), epoch);
-  }
-  life.leave();
-}
-
-std::atomic<bool> may_end = false;
-
-/// Looks at nothing that it is told.
-void never_listen(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = block_of(launch);
-  notify::KernelLife life(machine, launch.value<KernelControl>(0));
-  while (!may_end.load()) std::this_thread::yield();
-  life.leave();
-}
-
 JobOptions one_device() {
   JobOptions options;
   options.ranks = 1;
-  options.gpu = GpuChoice::emulated;
+  options.gpu = gpu_of_tests();
   return options;
 }
 
@@ -86,15 +42,15 @@ class PersistentKernels : public testing::Test {
   }
 
   InProcessJob job_{one_device()};
-  Kernel<KernelControl, std::uint64_t*> adding_{runtime().device(), {}, "add_items", &add_items};
-  Kernel<KernelControl, DeviceBell, DeviceBell, FanIn> passing_{runtime().device(), {}, "pass_on", &pass_on};
+  AddItemsKernel adding_ = add_items_kernel(runtime().device());
+  PassOnKernel passing_ = pass_on_kernel(runtime().device());
   Notifier notifier_{runtime(), {.bells = 16, .others = 32}};
   Bell go_ = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
   Bell gone_ = notifier_.make();
 };
 
 TEST_F(PersistentKernels, do_all_items_and_end) {
-  Memory sums = runtime().allocate(MemoryKind::emulated, 4 * sizeof(std::uint64_t));
+  Memory sums = runtime().allocate(device_memory(), 4 * sizeof(std::uint64_t));
   std::array<std::uint64_t, 4> found{};
   runtime().copy(sums, std::span<std::uint64_t>(found));
   auto kernel = PersistentKernel::launch(notifier_, adding_, blocks(4), {.name = "adds"}, sums.as<std::uint64_t>());
@@ -166,7 +122,7 @@ TEST_F(PersistentKernels, that_stay_keep_memory_that_is_given_back) {
   port::Device& device = runtime().device().inner();
   PersistentKernel first = passing(2, 2, {.name = "first", .patience = Worker::kForever});
   PersistentKernel second = passing(2, 2, {.name = "second", .patience = Worker::kForever});
-  std::optional<Memory> memory = runtime().allocate(MemoryKind::emulated, 4096);
+  std::optional<Memory> memory = runtime().allocate(device_memory(), 4096);
   void* const data = memory->data();
   memory.reset();
   first.close();
@@ -175,7 +131,7 @@ TEST_F(PersistentKernels, that_stay_keep_memory_that_is_given_back) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("nothing is tidied up while a kernel stays"),
             std::string::npos);
   EXPECT_TRUE(device.query(data).ok());
-  memory = runtime().allocate(MemoryKind::emulated, 4096);
+  memory = runtime().allocate(device_memory(), 4096);
   EXPECT_EQ(memory->data(), data);
   memory.reset();
   second.abort();
@@ -185,24 +141,27 @@ TEST_F(PersistentKernels, that_stay_keep_memory_that_is_given_back) {
 }
 
 TEST_F(PersistentKernels, that_do_not_end_keep_memory_to_themselves) {
-  Kernel<KernelControl> deaf(runtime().device(), {}, "never_listen", &never_listen);
-  PersistentKernel kernel = PersistentKernel::launch(notifier_, deaf, blocks(1), {.name = "deaf"});
+  Memory may_end = runtime().allocate(MemoryKind::pinned, 4096);
+  std::atomic_ref word(*may_end.as<std::uint64_t>());
+  word.store(0);
+  PersistentKernel kernel = PersistentKernel::launch(notifier_, never_listen_kernel(runtime().device()), blocks(1),
+                                                     {.name = "deaf"}, may_end.as<std::uint64_t>());
   EXPECT_EQ(outcome(kernel.started()), Status::ok);
-  Memory memory = runtime().allocate(MemoryKind::emulated, 4096);
+  Memory memory = runtime().allocate(device_memory(), 4096);
   void* const data = memory.data();
   memory = {};
   testing::internal::CaptureStderr();
   kernel.close();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("kernel 'deaf' does not end 5 s after it was aborted"),
             std::string::npos);
-  memory = runtime().allocate(MemoryKind::emulated, 4096);
+  memory = runtime().allocate(device_memory(), 4096);
   EXPECT_NE(memory.data(), data);
-  may_end.store(true);
+  word.store(1);
 }
 
 TEST_F(PersistentKernels, that_were_not_launched_keep_no_memory) {
   EXPECT_THROW(passing(60'000, 2, {.name = "large"}), Error);
-  Memory memory = runtime().allocate(MemoryKind::emulated, 4096);
+  Memory memory = runtime().allocate(device_memory(), 4096);
   void* const data = memory.data();
   memory = {};
   EXPECT_FALSE(runtime().device().inner().query(data).ok());

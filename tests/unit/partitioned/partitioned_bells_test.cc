@@ -1,4 +1,4 @@
-// Parts that kernels and streams release, between emulated devices; and parts that nobody does.
+// Parts that kernels and streams release, between devices; and parts that nobody does.
 #include <memory>
 #include <string>
 #include <vector>
@@ -6,31 +6,23 @@
 #include <gtest/gtest.h>
 
 #include "brant/core/device.h"
-#include "brant/core/kernel.h"
 #include "brant/core/runtime.h"
 #include "brant/notify.h"
 #include "brant/partitioned/partitioned.h"
+#include "support/gpu_of_tests.h"
 #include "support/in_process_job.h"
+#include "support/kernels/kernels.h"
 
 namespace brant::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Writes a part, and rings for it.
-void make_part_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine(launch.engine_address);
-  auto* const words = launch.pointer<std::uint64_t>(1);
-  const auto count = launch.value<std::uint64_t>(2), epoch = launch.value<std::uint64_t>(3);
-  for (std::uint64_t i = 0; i < count; ++i) words[i] = 1000 * epoch + i;
-  notify::ring(machine, launch.value<notify::DeviceBell>(0), epoch, notify::Block{});
-}
-
 JobOptions with_devices(int ranks, bool links) {
   JobOptions options;
   options.ranks = ranks;
   options.links = links;
-  options.gpu = GpuChoice::emulated;
+  options.gpu = gpu_of_tests();
   return options;
 }
 
@@ -59,10 +51,9 @@ class PartsOfKernels : public testing::TestWithParam<Case> {
 
   InProcessJob job_{with_devices(GetParam().ranks, GetParam().links)};
   Stream stream_ = here().device().create_stream();
-  Kernel<notify::DeviceBell, std::uint64_t*, std::uint64_t, std::uint64_t> kernel_{
-      here().device(), {}, "make_part", &make_part_on_host};
-  Memory source_ = here().allocate(MemoryKind::emulated, kParts * kEach * sizeof(std::uint64_t));
-  Memory landing_ = there().allocate(MemoryKind::emulated, kParts * kEach * sizeof(std::uint64_t));
+  MakePartKernel kernel_ = make_part_kernel(here().device());
+  Memory source_ = here().allocate(device_memory(), kParts * kEach * sizeof(std::uint64_t));
+  Memory landing_ = there().allocate(device_memory(), kParts * kEach * sizeof(std::uint64_t));
   Notifier notifier_{here(), {.bells = 64, .others = 4, .waits = 64}};
   std::unique_ptr<PartitionedSend> sender_ = std::make_unique<PartitionedSend>(
       here(), Channel::open(here(), other(), ChannelId{1}), PartitionedOptions{kParts, 0}, &notifier_);
