@@ -22,6 +22,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/memory/fake_cuda_state.h"
@@ -241,6 +242,10 @@ Result on_stream(const char* name, void* stream) {
   const Result result = enter(name);
   return result != kSuccess ? result : known_stream(stream) ? kSuccess : kInvalidHandle;
 }
+Result exchange_capture_mode(int* mode) {
+  std::swap(*mode, t_capture_mode);
+  return enter("cuThreadExchangeStreamCaptureMode", false);
+}
 Result stream_query(void* stream) { return on_stream("cuStreamQuery", stream); }
 Result stream_synchronize(void* stream) { return on_stream("cuStreamSynchronize", stream); }
 Result stream_wait_event(void* stream, void* event, unsigned) {
@@ -441,6 +446,7 @@ const Symbol kSymbols[] = {
     symbol("cuStreamCreateWithPriority", stream_create, 5050),
     symbol("cuStreamBeginCapture", stream_begin_capture, 10010),
     symbol("cuStreamEndCapture", stream_end_capture, 10000),
+    symbol("cuThreadExchangeStreamCaptureMode", exchange_capture_mode, 10010),
     symbol("cuGraphInstantiateWithFlags", graph_instantiate, 11040),
     symbol("cuGraphLaunch", graph_launch, 10000),
     symbol("cuGraphDestroy", graph_destroy, 10000),
@@ -498,6 +504,11 @@ extern "C" {
 [[gnu::visibility("default")]] std::uint64_t fake_cuda_calls(const char* function) {
   const std::lock_guard lock(g_mutex);
   return g_calls[function];
+}
+[[gnu::visibility("default")]] bool fake_cuda_capture(bool captures) {
+  const std::lock_guard lock(g_mutex);
+  g_captures_elsewhere = captures;
+  return std::exchange(g_capture_broken, false);
 }
 [[gnu::visibility("default")]] int fake_cuda_retained(int device) {
   const std::lock_guard lock(g_mutex);

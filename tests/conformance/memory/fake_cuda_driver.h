@@ -10,6 +10,8 @@ namespace brant::test::fake_cuda {
 using SetFailure = void (*)(const char* function, int code);
 /// How often a driver function was called so far.
 using Calls = std::uint64_t (*)(const char* function);
+/// Begins or ends a capture of mode "global" in another thread; says whether a call has broken the one before.
+using Capture = bool (*)(bool captures);
 /// How many times the primary context of a device is retained now.
 using Retained = int (*)(int device);
 /// Allocates as a program beside brant would; `pool` memory cannot be exported by legacy handles.
@@ -21,6 +23,7 @@ using GetCurrent = void* (*)();
 
 inline constexpr const char* kSetFailure = "fake_cuda_set_failure";
 inline constexpr const char* kCalls = "fake_cuda_calls";
+inline constexpr const char* kCapture = "fake_cuda_capture";
 inline constexpr const char* kRetained = "fake_cuda_retained";
 inline constexpr const char* kForeignAlloc = "fake_cuda_foreign_alloc";
 inline constexpr const char* kForeignFree = "fake_cuda_foreign_free";

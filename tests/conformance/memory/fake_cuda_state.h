@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,9 +98,28 @@ inline const char* variable(const char* name, const char* otherwise) {
 inline int device_count() { return static_cast<int>(std::strtol(variable("FAKE_CUDA_DEVICES", "2"), nullptr, 10)); }
 
 /// Counts the call and says whether it shall fail. `needs_context` is what the real driver demands.
+/// A capture of mode "global" somewhere in the process, and whether something that it forbids has ended it. The mode of
+/// each thread is as in the driver: 0 global, 1 of the thread, 2 relaxed.
+inline bool g_captures_elsewhere = false;
+inline bool g_capture_broken = false;
+inline thread_local int t_capture_mode = 0;
+constexpr Result kCaptureUnsupported = 900;
+
+inline bool forbidden_in_captures(std::string_view name) {
+  for (const std::string_view each : {"cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuEventQuery",
+                                      "cuStreamQuery", "cuStreamSynchronize", "cuIpcOpenMemHandle"}) {
+    if (name == each) return true;
+  }
+  return false;
+}
+
 inline Result enter(const char* name, bool needs_context = true) {
   const std::lock_guard lock(g_mutex);
   ++g_calls[name];
+  if (g_captures_elsewhere && t_capture_mode != 2 && forbidden_in_captures(name)) {
+    g_capture_broken = true;
+    return kCaptureUnsupported;
+  }
   const auto failure = g_failures.find(name);
   if (failure != g_failures.end()) return failure->second;
   return needs_context && t_current == nullptr ? kInvalidContext : kSuccess;

@@ -82,6 +82,34 @@ TEST_F(FakeDriver, listing_gpus_makes_no_context) {
   EXPECT_EQ(current(), nullptr);
 }
 
+/// As while PyTorch records a graph and this thread makes progress.
+TEST_F(FakeDriver, a_capture_elsewhere_is_not_broken) {
+  const std::unique_ptr<port::Device> device = open();
+  port::Streams& streams = *device->streams();
+  port::Stream* const stream = streams.create_stream(port::StreamPriority::high).or_throw("stream");
+  port::Event* const event = streams.create_event(false).or_throw("event");
+  ASSERT_EQ(streams.record(event, stream), Status::ok);
+  const auto capture = fake<fake_cuda::Capture>(fake_cuda::kCapture);
+  capture(true);
+  EXPECT_EQ(streams.poll(event), Status::ok);
+  EXPECT_EQ(streams.poll(stream), Status::ok);
+  EXPECT_EQ(streams.synchronize(stream), Status::ok);
+  for (const MemoryKind kind : {MemoryKind::cuda, MemoryKind::pinned}) {
+    void* const memory = device->allocate(kind, 4096).or_throw("memory");
+    EXPECT_EQ(device->free(memory), Status::ok);
+  }
+  EXPECT_FALSE(capture(true)) << "something that captures forbid was called";
+  void* query = nullptr;
+  int outcome = 0;
+  fake<int (*)(const char*, void**, int, std::uint64_t, int*)>("cuGetProcAddress_v2")("cuEventQuery", &query, 2000, 1,
+                                                                                      &outcome);
+  EXPECT_EQ(reinterpret_cast<int (*)(void*)>(query)(event), 900)
+      << "what the program itself calls is forbidden as before";
+  EXPECT_TRUE(capture(false));
+  streams.destroy_event(event);
+  streams.destroy_stream(stream);
+}
+
 TEST_F(FakeDriver, links_between_gpus_are_described_without_a_context) {
   using namespace port::memory;
   const GpuTopology topology = probe_gpu_topology(probe_cuda());

@@ -46,4 +46,10 @@ ContextScope::~ContextScope() {
   if (pushed_) driver_.context_pop(&ours);
 }
 
+CaptureScope::CaptureScope(const CudaContext& context) noexcept : driver_(context.driver()) {
+  driver_.exchange_capture_mode(&mode_);
+}
+
+CaptureScope::~CaptureScope() { driver_.exchange_capture_mode(&mode_); }
+
 }  // namespace brant::port::memory

@@ -53,11 +53,34 @@ class ContextScope {
   bool pushed_ = false;
 };
 
+/// Lets this thread do, for the length of a scope, what a capture in any thread of the process forbids to all of them:
+/// while a program captures a graph in mode "global", which is PyTorch's, to ask for an event or to allocate is an
+/// error that ends the capture. brant's own events and memory are no part of it. Costs two calls of the driver, which
+/// touch this thread alone.
+class CaptureScope {
+ public:
+  explicit CaptureScope(const CudaContext& context) noexcept;
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+  ~CaptureScope();
+
+ private:
+  const CudaDriver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 /// Runs `call` (returning CUresult) with the context current, and says what came of it under `name`.
 template <typename Call>
 Status in_context(const CudaContext& context, const char* name, Call&& call) noexcept {
   const ContextScope scope(context);
   return context.status(scope.result() == CUDA_SUCCESS ? call() : scope.result(), name);
+}
+
+/// The same for what captures forbid: questions about events and streams, and all that makes, maps or frees memory.
+template <typename Call>
+Status beside_captures(const CudaContext& context, const char* name, Call&& call) noexcept {
+  const CaptureScope scope(context);
+  return in_context(context, name, call);
 }
 
 }  // namespace brant::port::memory

@@ -104,8 +104,8 @@ Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes) noexcept 
   // Managed memory beyond the GPU's own can be had, and then thrashes or hangs the machine: refused.
   if (kind != MemoryKind::pinned && bytes > capabilities_.memory_bytes) return Status::no_memory;
   void* pointer = nullptr;
-  const Status status = in_context(context_, kind == MemoryKind::pinned ? "cuMemHostAlloc" : "cuMemAlloc",
-                                   [&] { return acquire(kind, bytes, pointer); });
+  const Status status = beside_captures(context_, kind == MemoryKind::pinned ? "cuMemHostAlloc" : "cuMemAlloc",
+                                        [&] { return acquire(kind, bytes, pointer); });
   if (status != Status::ok) return status;
   const std::uint64_t id = buffer_id_at(pointer).value_or(0);
   const PointerInfo allocation{.kind = kind,
@@ -133,7 +133,7 @@ Status CudaDevice::free(void* pointer) noexcept {
   if (allocation.status() == Status::not_found) return free_host(pointer);
   if (!allocation) return allocation.status();
   context_.staying_kernels().expect_none("cuMemFree");
-  return in_context(context_, "cuMemFree", [&] { return give_back(*allocation); });
+  return beside_captures(context_, "cuMemFree", [&] { return give_back(*allocation); });
 }
 
 /// Asks for two attributes: of ordinary host memory that takes 0.17 us, and to be told that a single one is an error

@@ -139,7 +139,7 @@ Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexc
   if (handle.magic != kFileMagic || record.offset >= record.bytes || file < 0) return Status::invalid_argument;
   if (!usable_) return Status::not_supported;
   Import import{.base = 0, .bytes = record.bytes, .pool = nullptr, .count = 1};
-  const Status status = in_context(context_, handle.pooled != 0 ? "cuMemPoolImportPointer" : "cuMemMap", [&] {
+  const Status status = beside_captures(context_, handle.pooled != 0 ? "cuMemPoolImportPointer" : "cuMemMap", [&] {
     return handle.pooled != 0 ? import_pooled(file, handle, import) : import_created(file, import);
   });
   // So the driver says that the file is none of its memory.
@@ -224,7 +224,7 @@ Status CudaFiles::close_import(void* imported) noexcept {
     imports_.erase(found);
   }
   context_.staying_kernels().expect_none("cuMemUnmap");
-  return in_context(context_, "cuMemUnmap", [&] { return undo(last); });
+  return beside_captures(context_, "cuMemUnmap", [&] { return undo(last); });
 }
 
 }  // namespace brant::port::memory

@@ -37,7 +37,7 @@ CudaImports::~CudaImports() {
 Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, const void* pointer) noexcept {
   Handle handle{.magic = kMagic, .owner = {}, .base = address(info.base)};
   unsigned capable = 0;
-  const Status status = in_context(context_, "cuIpcGetMemHandle", [&] {
+  const Status status = beside_captures(context_, "cuIpcGetMemHandle", [&] {
     const CUresult asked = context_.driver().pointer_get_attribute(
         &capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, address(pointer));
     if (asked != CUDA_SUCCESS || capable == 0) return asked;
@@ -61,7 +61,7 @@ Result<CUdeviceptr> CudaImports::open(const ExportRecord& record) noexcept {
   const Handle handle = handle_of(record);
   CUdeviceptr base = 0;
   CUresult opened = CUDA_SUCCESS;
-  const Status status = in_context(context_, "cuIpcOpenMemHandle", [&] {
+  const Status status = beside_captures(context_, "cuIpcOpenMemHandle", [&] {
     opened = context_.driver().ipc_open_mem_handle(&base, handle.ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     return opened == CUDA_ERROR_ALREADY_MAPPED ? CUDA_SUCCESS : opened;
   });
@@ -113,8 +113,8 @@ Status CudaImports::close_import(void* imported) noexcept {
     entries_.erase(place);
     if (last.own) return Status::ok;
     context_.staying_kernels().expect_none("cuIpcCloseMemHandle");
-    return in_context(context_, "cuIpcCloseMemHandle",
-                      [&] { return context_.driver().ipc_close_mem_handle(last.base); });
+    return beside_captures(context_, "cuIpcCloseMemHandle",
+                           [&] { return context_.driver().ipc_close_mem_handle(last.base); });
   }
   return Status::not_found;
 }

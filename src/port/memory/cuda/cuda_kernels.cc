@@ -17,8 +17,8 @@ Result<CUmodule> CudaKernels::module_of(const KernelSource& source) noexcept {
   const std::lock_guard lock(mutex_);
   if (const auto known = modules_.find(source.image.data()); known != modules_.end()) return known->second;
   CUmodule module = nullptr;
-  const Status status = in_context(context_, "cuModuleLoadData",
-                                   [&] { return context_.driver().module_load_data(&module, source.image.data()); });
+  const Status status = beside_captures(
+      context_, "cuModuleLoadData", [&] { return context_.driver().module_load_data(&module, source.image.data()); });
   if (status != Status::ok) {
     log::error(
         "the image of kernel {} cannot be loaded on this GPU; if it holds no code for it, build brant with its "
@@ -66,7 +66,7 @@ Result<Kernel*> CudaKernels::load(const KernelSource& source) noexcept {
   const Result<CUmodule> module = module_of(source);
   if (!module) return module.status();
   CUfunction function = nullptr;
-  const Status found = in_context(context_, "cuModuleGetFunction", [&] {
+  const Status found = beside_captures(context_, "cuModuleGetFunction", [&] {
     const CUresult result = context_.driver().module_get_function(&function, *module, source.symbol);
     // Loading lazily at the first launch would wait for the kernels that run then: a deadlock if one of them waits for
     // us.

@@ -45,7 +45,7 @@ CudaStreams::~CudaStreams() {
 
 Result<Stream*> CudaStreams::create_stream(StreamPriority priority) noexcept {
   CUstream stream = nullptr;
-  const Status status = in_context(context_, "cuStreamCreateWithPriority", [&] {
+  const Status status = beside_captures(context_, "cuStreamCreateWithPriority", [&] {
     int lowest = 0, highest = 0;  // smaller numbers go first
     const CUresult known = context_.driver().stream_priority_range(&lowest, &highest);
     if (known != CUDA_SUCCESS) return known;
@@ -109,8 +109,8 @@ Status CudaStreams::call_host(HostFunction function, void* argument, Stream* str
 Status CudaStreams::register_host(void* base, std::size_t bytes) noexcept {
   if (base == nullptr || bytes == 0) return Status::invalid_argument;
   constexpr unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-  const Status status = in_context(context_, "cuMemHostRegister",
-                                   [&] { return context_.driver().mem_host_register(base, bytes, flags); });
+  const Status status = beside_captures(context_, "cuMemHostRegister",
+                                        [&] { return context_.driver().mem_host_register(base, bytes, flags); });
   if (status != Status::ok) return status;
   const PointerInfo range{
       .kind = MemoryKind::pinned, .device = -1, .base = base, .bytes = bytes, .buffer_id = next_buffer_id()};
@@ -124,14 +124,14 @@ Status CudaStreams::register_host(void* base, std::size_t bytes) noexcept {
 Status CudaStreams::unregister_host(void* base) noexcept {
   if (const auto range = registered_.remove(base); !range) return range.status();
   context_.staying_kernels().expect_none("cuMemHostUnregister");
-  return in_context(context_, "cuMemHostUnregister", [&] { return context_.driver().mem_host_unregister(base); });
+  return beside_captures(context_, "cuMemHostUnregister", [&] { return context_.driver().mem_host_unregister(base); });
 }
 
 Result<Event*> CudaStreams::create_event(bool timing) noexcept {
   CUevent event = nullptr;
   const unsigned flags = timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
   const Status status =
-      in_context(context_, "cuEventCreate", [&] { return context_.driver().event_create(&event, flags); });
+      beside_captures(context_, "cuEventCreate", [&] { return context_.driver().event_create(&event, flags); });
   if (status != Status::ok) return status;
   return reinterpret_cast<Event*>(event);
 }
@@ -156,18 +156,18 @@ Status CudaStreams::wait_event(Stream* stream, Event* event) noexcept {
 
 Status CudaStreams::poll(Event* event) noexcept {
   if (event == nullptr) return Status::invalid_argument;
-  return in_context(context_, "cuEventQuery", [&] { return context_.driver().event_query(event_of(event)); });
+  return beside_captures(context_, "cuEventQuery", [&] { return context_.driver().event_query(event_of(event)); });
 }
 
 Status CudaStreams::poll(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;
-  return in_context(context_, "cuStreamQuery", [&] { return context_.driver().stream_query(stream_of(stream)); });
+  return beside_captures(context_, "cuStreamQuery", [&] { return context_.driver().stream_query(stream_of(stream)); });
 }
 
 Result<double> CudaStreams::elapsed_us(Event* from, Event* to) noexcept {
   if (from == nullptr || to == nullptr) return Status::invalid_argument;
   float milliseconds = 0;
-  const Status status = in_context(context_, "cuEventElapsedTime", [&] {
+  const Status status = beside_captures(context_, "cuEventElapsedTime", [&] {
     return context_.driver().event_elapsed_time(&milliseconds, event_of(from), event_of(to));
   });
   if (status != Status::ok) return status;
@@ -176,13 +176,13 @@ Result<double> CudaStreams::elapsed_us(Event* from, Event* to) noexcept {
 
 Status CudaStreams::synchronize(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;
-  return in_context(context_, "cuStreamSynchronize",
-                    [&] { return context_.driver().stream_synchronize(stream_of(stream)); });
+  return beside_captures(context_, "cuStreamSynchronize",
+                         [&] { return context_.driver().stream_synchronize(stream_of(stream)); });
 }
 
 Status CudaStreams::synchronize_all() noexcept {
   context_.staying_kernels().expect_none("cuCtxSynchronize");
-  return in_context(context_, "cuCtxSynchronize", [&] { return context_.driver().ctx_synchronize(); });
+  return beside_captures(context_, "cuCtxSynchronize", [&] { return context_.driver().ctx_synchronize(); });
 }
 
 Status CudaStreams::begin_capture(Stream* stream) noexcept {
@@ -199,8 +199,8 @@ Result<Graph*> CudaStreams::end_capture(Stream* stream) noexcept {
                              [&] { return context_.driver().stream_end_capture(stream_of(stream), &recorded); });
   if (status != Status::ok) return status;
   CUgraphExec ready = nullptr;
-  status = in_context(context_, "cuGraphInstantiateWithFlags",
-                      [&] { return context_.driver().graph_instantiate(&ready, recorded, 0); });
+  status = beside_captures(context_, "cuGraphInstantiateWithFlags",
+                           [&] { return context_.driver().graph_instantiate(&ready, recorded, 0); });
   const ContextScope scope(context_);
   context_.driver().graph_destroy(recorded);
   if (status != Status::ok) return status;
