@@ -41,6 +41,9 @@ struct DeviceCapabilities {
   bool file_exports = false;  ///< `export_file` works.
   bool stream_words = false;  ///< `Streams::at_words` works, and what is made of it.
   bool cooperative = false;   ///< `Kernels::launch_cooperative` works.
+  /// Kernels of the program itself are loaded at their first launch, which waits for those that run.
+  bool loads_lazily = false;
+  bool processes_take_turns = false;  ///< Several on one device never run at once.
 
   [[nodiscard]] bool offers(MemoryKind kind) const noexcept {
     const auto bit = static_cast<unsigned>(kind);

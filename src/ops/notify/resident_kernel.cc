@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/env.h"
 #include "base/log.h"
 #include "base/seconds.h"
+#include "ops/notify/surroundings.h"
 #include "ops/notify/table.h"
 
 namespace brant {
@@ -65,11 +65,8 @@ void ResidentKernel::check(port::Kernel* kernel, const LaunchShape& shape, std::
     throw Error(Status::not_supported,
                 fmt::format("kernel '{}' cannot stay on '{}': that cannot run all blocks of a grid at once", name, on));
   }
-  if (device.capabilities().offers(MemoryKind::cuda) && env_bool("CUDA_LAUNCH_BLOCKING", false)) {
-    throw Error(Status::not_supported, fmt::format("kernel '{}' would never be told anything: with "
-                                                   "CUDA_LAUNCH_BLOCKING=1 its launch waits for its end. Unset that",
-                                                   name));
-  }
+  if (const std::string why = why_none_can_stay(table_.surroundings()); !why.empty())
+    throw Error(Status::not_supported, fmt::format("kernel '{}' {}", name, why));
   if (largest_fan_in > shape.blocks()) {
     throw Error(Status::invalid_argument,
                 fmt::format("kernel '{}' has {} blocks and a fan-in of {} arrivals, which would never ring: make the "
@@ -168,9 +165,9 @@ unsigned ResidentKernel::look_for_start() noexcept {
     return 1;
   }
   if (started_.observed() && Clock::now() > start_until_) {
-    log::error("kernel '{}' does not run {:.1f} s after its launch on '{}': other work may hold the device ({})",
+    log::error("kernel '{}' does not run {:.1f} s after its launch on '{}': other work may hold the device ({}){}",
                options_.name, in_seconds(options_.start_patience), engine_.device().capabilities().name,
-               table_.describe_kernels());
+               table_.describe_kernels(), table_.describe_suspects());
     engine_.completions().finish(started_, {Status::timed_out, 0});
     return 1;
   }
@@ -190,8 +187,8 @@ Status ResidentKernel::how_it_ended() const noexcept {
   const notify::Told& told = *control_.told;
   const auto failed = static_cast<notify::Waited>(load(told.failed));
   if (failed == notify::Waited::timed_out) {
-    log::error("kernel '{}' gave up after {:.1f} s: bell {} has not reached epoch {}, it saw {}", options_.name,
-               in_seconds(options_.patience), load(told.waits_for), told.wanted, told.seen);
+    log::error("kernel '{}' gave up after {:.1f} s: bell {} has not reached epoch {}, it saw {}{}", options_.name,
+               in_seconds(options_.patience), load(told.waits_for), told.wanted, told.seen, table_.describe_suspects());
     return Status::timed_out;
   }
   return failed == notify::Waited::aborted || load(control_.asked->abort) != 0 ? Status::canceled : Status::ok;

@@ -54,6 +54,22 @@ double NotifyTable::held() const noexcept {
   return held;
 }
 
+const Surroundings& NotifyTable::surroundings() {
+  if (!around_) {
+    around_ = surroundings_of(engine_);
+    for (const std::string& danger : dangers(*around_))
+      log::warn("a kernel is to stay on '{}', and {}", engine_.device().capabilities().name, danger);
+  }
+  return *around_;
+}
+
+std::string NotifyTable::describe_suspects() const {
+  std::string text;
+  if (!around_) return text;
+  for (const std::string& suspect : suspects(*around_)) text += fmt::format("; it may be that {}", suspect);
+  return text;
+}
+
 unsigned NotifyTable::room_for(port::Kernel* kernel, const LaunchShape& shape) const {
   port::Kernels* const kernels = engine_.device().kernels();
   if (kernels == nullptr) throw Error(Status::not_supported, "no kernel runs on this device");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "ops/mapping/table.h"
 #include "ops/notify/board.h"
 #include "ops/notify/resident_kernel.h"
+#include "ops/notify/surroundings.h"
 
 namespace brant {
 
@@ -36,6 +38,11 @@ class NotifyTable final : public Service, private DeferredWork {
   /// "kernel 'jacobi' runs", for errors of whoever waits for it.
   [[nodiscard]] std::string describe_kernels() const;
 
+  /// Asked once, at the first launch, which warns of what is dangerous. Throws as `surroundings_of`.
+  const Surroundings& surroundings();
+  /// "; it may be that ..." for reports of kernels that did not run or waited in vain; empty: nothing is known.
+  [[nodiscard]] std::string describe_suspects() const;
+
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
 
  private:
@@ -45,6 +52,7 @@ class NotifyTable final : public Service, private DeferredWork {
   const std::shared_ptr<MappingTable> mappings_;
   std::vector<std::unique_ptr<BellBoard>> boards_;
   std::vector<std::unique_ptr<ResidentKernel>> kernels_;
+  std::optional<Surroundings> around_;
 };
 
 }  // namespace brant

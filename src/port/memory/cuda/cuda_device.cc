@@ -36,6 +36,10 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
       !summary.mig && attribute(context, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
   capabilities.stream_words = attribute(context, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
   capabilities.cooperative = attribute(context, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+  CUmoduleLoadingMode loading = CU_MODULE_EAGER_LOADING;
+  const auto ask = context.driver().module_get_loading_mode;
+  capabilities.loads_lazily = ask != nullptr && ask(&loading) == CUDA_SUCCESS && loading == CU_MODULE_LAZY_LOADING;
+  capabilities.processes_take_turns = attribute(context, CU_DEVICE_ATTRIBUTE_MPS_ENABLED) == 0;
   return capabilities;
 }
 

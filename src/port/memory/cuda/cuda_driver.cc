@@ -136,6 +136,7 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuModuleLoadData_v2000>(driver.module_load_data, "cuModuleLoadData", 2000);
   symbols.need<PFN_cuModuleUnload_v2000>(driver.module_unload, "cuModuleUnload", 2000);
   symbols.need<PFN_cuModuleGetFunction_v2000>(driver.module_get_function, "cuModuleGetFunction", 2000);
+  symbols.want<PFN_cuModuleGetLoadingMode_v11070>(driver.module_get_loading_mode, "cuModuleGetLoadingMode", 11070);
   symbols.need<PFN_cuLaunchKernel_v4000>(driver.launch_kernel, "cuLaunchKernel", 4000);
   symbols.need<PFN_cuLaunchCooperativeKernel_v9000>(driver.launch_cooperative_kernel, "cuLaunchCooperativeKernel",
                                                     9000);

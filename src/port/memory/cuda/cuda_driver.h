@@ -96,6 +96,7 @@ struct CudaDriver {
   decltype(&::cuModuleLoadData) module_load_data = nullptr;
   decltype(&::cuModuleUnload) module_unload = nullptr;
   decltype(&::cuModuleGetFunction) module_get_function = nullptr;
+  decltype(&::cuModuleGetLoadingMode) module_get_loading_mode = nullptr;  ///< Optional: CUDA 11.7.
   decltype(&::cuLaunchKernel) launch_kernel = nullptr;
   decltype(&::cuLaunchCooperativeKernel) launch_cooperative_kernel = nullptr;
   decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy_max_active_blocks = nullptr;
