@@ -107,8 +107,8 @@ class Notifying {
   /// microseconds of each round.
   template <typename Answered>
   std::vector<double> echo(const char* name, const notify_steps::Witness& witness, Answered&& answered,
-                           bool relaxed = false) {
-    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+                           bool relaxed = false, BellPlace place = BellPlace::automatic) {
+    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device, .place = place});
     Bell back = notifier_.make();
     const Word rounds = options_.iterations;
     auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = name, .patience = kPatience},
@@ -131,6 +131,14 @@ class Notifying {
     const auto look = [this](const Bell& bell, Word epoch) { see(bell, epoch); };
     round_trip_us_ = tell("notify_round_trip", "CPU, GPU, CPU", echo("echo", {}, look)).p50;
     relaxed_us_ = tell("notify_round_trip_relaxed", "the same, the epoch alone back", echo("echo", {}, look, true)).p50;
+    try {
+      const auto through_the_bus = [&](bool relaxed) { return echo("echo", {}, look, relaxed, BellPlace::bar1); };
+      tell("notify_round_trip_bar1", "CPU through the bus, GPU, CPU", through_the_bus(false));
+      tell("notify_round_trip_bar1_relaxed", "the same, the epoch alone back", through_the_bus(true));
+    } catch (const Error& error) {
+      if (error.status() != Status::not_supported) throw;
+      fmt::print("# {}\n", error.what());
+    }
   }
 
   /// As programs do it: with an operation that progress completes.

@@ -159,6 +159,18 @@ class Device {
   /// Device memory may take until all work of the device has ended: not within a `ProgressScope`.
   virtual Status close_import(void* imported) noexcept = 0;
 
+  /// Where the CPU reaches memory of this device, through the bus: for words that the CPU writes and kernels look at.
+  /// Both are whole pages. Writes are gathered and leave with `_mm_sfence` (port/memory/window_store.h); reads take a
+  /// microsecond. Close it before the memory is freed. not_supported: the device has none, or no driver that maps it
+  /// (the log says why); invalid_argument.
+  virtual Result<void*> open_host_window(void* pointer, std::size_t bytes) noexcept {
+    static_cast<void>(pointer), static_cast<void>(bytes);
+    return Status::not_supported;
+  }
+  virtual void close_host_window(void* window, std::size_t bytes) noexcept {
+    static_cast<void>(window), static_cast<void>(bytes);
+  }
+
   virtual Streams* streams() noexcept = 0;
   virtual Kernels* kernels() noexcept = 0;
 

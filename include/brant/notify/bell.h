@@ -37,7 +37,9 @@ enum class BellPlace : std::uint8_t {
   automatic,  ///< What the host sees or rings: pinned memory; else device memory.
   pinned,     ///< Memory of the host that the device reaches.
   device,     ///< Memory of the device, which the host does not reach: between devices, or two kernels of one.
-  bar1,       ///< Memory of the device that the CPU writes through the bus. Not supported yet.
+  /// Memory of the device that the CPU writes through the bus: what the host rings and the device sees, so that kernels
+  /// look at memory of their own. On a GPU it needs a driver that maps a dma-buf for the CPU (CUDA 13.3).
+  bar1,
 };
 
 struct BellOptions {

@@ -36,7 +36,8 @@ class BRANT_API Notifier {
   ~Notifier() { close(); }
 
   /// Throws Error: limit_reached, invalid_argument (options that contradict each other; a rank that the job does not
-  /// have), not_supported (BellPlace::bar1). Bells in device memory cost some calls of the driver.
+  /// have), not_supported (BellPlace::bar1 where the CPU reaches no memory of the device). Bells in device memory cost
+  /// some calls of the driver.
   Bell make(const BellOptions& options = {});
   /// A bell of `arrivals` for each ring: see notify::arrive. Kept until the Notifier goes. Throws Error:
   /// invalid_argument (0, or more than 65535), limit_reached.

@@ -16,6 +16,7 @@ std::size_t rounded(std::size_t bytes, std::size_t step) noexcept { return (byte
 BellWords::~BellWords() {
   port::Streams* streams = device_.streams();
   if (stream_ != nullptr) streams->destroy_stream(stream_);
+  if (window_ != nullptr) device_.close_host_window(window_, device_bytes_);
   if (registered_) static_cast<void>(streams->unregister_host(host_));
   for (void* memory : {static_cast<void*>(host_), static_cast<void*>(device_memory_)}) {
     if (memory != nullptr) static_cast<void>(device_.free(memory));
@@ -38,15 +39,24 @@ Status BellWords::make(std::size_t lines, std::size_t units, const char*& why) n
   why = "no memory or stream of the device";
   const port::DeviceCapabilities& able = device_.capabilities();
   const MemoryKind kind = able.offers(MemoryKind::cuda) ? MemoryKind::cuda : MemoryKind::emulated;
-  const std::size_t device_bytes = rounded(units * kUnitBytes, able.export_block_bytes);
-  const Result<void*> memory = device_.allocate(kind, device_bytes);
+  device_bytes_ = rounded(units * kUnitBytes, able.export_block_bytes);
+  const Result<void*> memory = device_.allocate(kind, device_bytes_);
   if (!memory) return memory.status();
   device_memory_ = static_cast<std::byte*>(*memory);
   const Result<port::Stream*> stream = streams->create_stream(port::StreamPriority::high);
   if (!stream) return stream.status();
   stream_ = *stream;
-  const Status filled = streams->fill(device_memory_, std::byte{0}, device_bytes, stream_);
+  const Status filled = streams->fill(device_memory_, std::byte{0}, device_bytes_, stream_);
   return filled == Status::ok ? streams->synchronize(stream_) : filled;
+}
+
+Result<std::uint64_t*> BellWords::window(std::size_t number) noexcept {
+  if (window_ == nullptr) {
+    const Result<void*> opened = device_.open_host_window(device_memory_, device_bytes_);
+    if (!opened) return opened.status();
+    window_ = static_cast<std::byte*>(*opened);
+  }
+  return reinterpret_cast<std::uint64_t*>(window_ + number * kUnitBytes);
 }
 
 Status BellWords::clear_unit(std::size_t number) noexcept {

@@ -35,6 +35,8 @@ class BellWords {
   [[nodiscard]] std::uint64_t* unit(std::size_t number) const noexcept {
     return reinterpret_cast<std::uint64_t*>(device_memory_ + number * kUnitBytes);
   }
+  /// The same for the CPU, which writes it through the bus: opened when it is first asked for. not_supported.
+  Result<std::uint64_t*> window(std::size_t number) noexcept;
   /// Makes a unit 0, and waits for that.
   Status clear_unit(std::size_t number) noexcept;
 
@@ -43,6 +45,8 @@ class BellWords {
   std::uint64_t* host_ = nullptr;
   bool registered_ = false;
   std::byte* device_memory_ = nullptr;
+  std::size_t device_bytes_ = 0;
+  std::byte* window_ = nullptr;  ///< Of all the device memory.
   port::Stream* stream_ = nullptr;
 };
 

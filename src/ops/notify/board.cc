@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/seconds.h"
 #include "ops/notify/table.h"
+#include "port/memory/window_store.h"
 
 namespace brant {
 namespace {
@@ -78,10 +79,10 @@ Engine& BellBoard::engine() const noexcept { return table_.engine(); }
 void BellBoard::check(const BellOptions& options) const {
   const bool by_peer = options.rung_by == RungBy::peer;
   const bool between_devices = options.rung_by != RungBy::host && options.seen_by == SeenBy::device;
-  if (options.place == BellPlace::bar1) {
-    throw Error(Status::not_supported,
-                "a bell in memory of the device that the CPU writes through the bus (BellPlace::bar1) is not there "
-                "yet: use BellPlace::automatic, which takes pinned memory");
+  if (options.place == BellPlace::bar1 && (options.rung_by != RungBy::host || options.seen_by != SeenBy::device)) {
+    throw Error(Status::invalid_argument,
+                "a bell in memory of the device that the CPU writes through the bus (BellPlace::bar1) is rung by the "
+                "host and seen by the device: use BellPlace::automatic for others");
   }
   if (options.place == BellPlace::device && !between_devices) {
     throw Error(Status::invalid_argument,
@@ -132,13 +133,27 @@ std::uint32_t BellBoard::make(const BellOptions& options) {
 void BellBoard::open_word(std::uint32_t slot) {
   Slot& made = slots_[slot];
   const BellOptions& options = made.options;
-  made.in_device =
-      options.rung_by != RungBy::host && options.seen_by == SeenBy::device && options.place != BellPlace::pinned;
+  const bool through_the_bus = options.place == BellPlace::bar1;
+  made.in_device = options.seen_by == SeenBy::device &&
+                   (through_the_bus || (options.rung_by != RungBy::host && options.place != BellPlace::pinned));
+  made.rung = 0;
+  made.window = nullptr;
   if (!made.in_device) {
     std::atomic_ref(*word_of(slot)).store(0, std::memory_order_relaxed);
     return;
   }
   made.unit = take_unit().or_throw("a bell in device memory could not be made");
+  if (!through_the_bus) return;
+  const Result<std::uint64_t*> window = words_.window(made.unit);
+  if (window.ok()) {
+    made.window = *window;
+    return;
+  }
+  give_unit(made.unit);
+  throw Error(window.status(),
+              fmt::format("the CPU does not reach memory of '{}' through the bus (BellPlace::bar1): use "
+                          "BellPlace::automatic, which takes pinned memory. BRANT_LOG=info says more",
+                          engine().device().capabilities().name));
 }
 
 std::uint64_t* BellBoard::word_of(std::uint32_t slot) const noexcept {
@@ -221,9 +236,14 @@ std::uint64_t BellBoard::epoch_of(std::uint32_t slot) const noexcept {
 
 Status BellBoard::ring(std::uint32_t slot, std::uint64_t epoch) noexcept {
   if (slots_[slot].options.rung_by != RungBy::host) return Status::invalid_argument;
-  std::atomic_ref<std::uint64_t> word(*word_of(slot));
-  if (!ArmedLines::reached(epoch, word.load(std::memory_order_relaxed))) return Status::invalid_argument;
-  word.store(epoch, std::memory_order_release);
+  Slot& bell = slots_[slot];
+  if (!ArmedLines::reached(epoch, bell.rung)) return Status::invalid_argument;
+  bell.rung = epoch;
+  if (bell.window != nullptr) {
+    port::store_to_window(*bell.window, epoch);
+  } else {
+    std::atomic_ref(*word_of(slot)).store(epoch, std::memory_order_release);
+  }
   return Status::ok;
 }
 

@@ -81,6 +81,8 @@ class BellBoard final : private Poller, private Timer {
     Peer* peer = nullptr;
     std::uint32_t unit = 0;
     bool in_device = false;
+    std::uint64_t* window = nullptr;  ///< Where the CPU writes a word that is in the device.
+    std::uint64_t rung = 0;           ///< By the CPU; the window is not read.
     bool open = false;
   };
 

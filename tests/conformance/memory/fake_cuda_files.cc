@@ -207,7 +207,20 @@ Result pool_import_pointer(DevicePointer* pointer, void* pool, const Handle* pla
   return *pointer = reinterpret_cast<DevicePointer>(base), enter("cuMemPoolImportPointer");
 }
 
+/// A dma-buf of an allocation's memory, which the CPU may map here.
+Result handle_for_range(int* fd, DevicePointer pointer, std::size_t bytes, int type, unsigned long long) {
+  if (const Result result = enter("cuMemGetHandleForAddressRange"); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto found = memory_at(pointer);
+  constexpr int kDmaBuf = 1;
+  if (type != kDmaBuf || found == g_memory.end() || pointer != found->first || bytes > found->second.bytes)
+    return kInvalidValue;
+  *fd = ::fcntl(found->second.fd, F_DUPFD_CLOEXEC, 0);
+  return *fd < 0 ? kOutOfMemory : kSuccess;
+}
+
 const Symbol kFileSymbols[] = {
+    symbol("cuMemGetHandleForAddressRange", handle_for_range, 11070),
     symbol("cuMemGetAllocationGranularity", granularity, 10020),
     symbol("cuMemCreate", create, 10020),
     symbol("cuMemRelease", release, 10020),

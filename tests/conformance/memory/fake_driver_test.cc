@@ -17,6 +17,7 @@
 #include "conformance/memory/memory_fixture.h"
 #include "port/memory/devices.h"
 #include "port/memory/gpu_topology.h"
+#include "port/memory/window_store.h"
 #include "support/driver_memory.h"
 #include "support/environment.h"
 
@@ -80,6 +81,22 @@ TEST_F(FakeDriver, listing_gpus_makes_no_context) {
   EXPECT_EQ(retained(0), 0);
   EXPECT_EQ(retained(1), 0);
   EXPECT_EQ(current(), nullptr);
+}
+
+TEST_F(FakeDriver, the_cpu_writes_device_memory_through_a_window) {
+  const std::unique_ptr<port::Device> device = open();
+  constexpr std::size_t kBytes = 65536;
+  void* const memory = device->allocate(MemoryKind::cuda, kBytes).or_throw("memory");
+  void* const window = device->open_host_window(memory, kBytes).or_throw("window");
+  EXPECT_NE(window, memory);
+  port::store_to_window(*static_cast<std::uint64_t*>(window), 7);
+  EXPECT_EQ(*static_cast<std::uint64_t*>(memory), 7u) << "memory of the stand-in is the CPU's";
+  device->close_host_window(window, kBytes);
+  EXPECT_EQ(device->open_host_window(memory, 2 * kBytes).status(), Status::invalid_argument);
+  fail("cuMemGetHandleForAddressRange", 801);  // as a driver without dma-buf
+  EXPECT_EQ(device->open_host_window(memory, kBytes).status(), Status::not_supported);
+  fail("cuMemGetHandleForAddressRange", 0);
+  EXPECT_EQ(device->free(memory), Status::ok);
 }
 
 /// As while PyTorch records a graph and this thread makes progress.

@@ -1,7 +1,10 @@
 // Bells of a device: rung by kernels, streams, the host and another process, and what becomes of those who
 // wait when nothing rings.
 #include <memory>
+#include <optional>
+#include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "brant/core/device.h"
@@ -11,6 +14,7 @@
 #include "support/gpu_of_tests.h"
 #include "support/in_process_job.h"
 #include "support/kernels/kernels.h"
+#include "support/refused.h"
 
 namespace brant::test {
 namespace {
@@ -184,7 +188,8 @@ TEST_F(Bells, all_that_are_open_at_once_are_seen) {
 }
 
 TEST_F(Bells, what_contradicts_itself_is_refused) {
-  EXPECT_THROW(notifier_.make({.place = BellPlace::bar1}), Error);
+  EXPECT_THROW(notifier_.make({.place = BellPlace::bar1}), Error) << "the host sees it";
+  EXPECT_THROW(notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::device, .place = BellPlace::bar1}), Error);
   EXPECT_THROW(notifier_.make({.place = BellPlace::device}), Error);
   EXPECT_THROW(notifier_.make({.rung_by = RungBy::peer}), Error);
   EXPECT_THROW(notifier_.fan_in(0), Error);
@@ -196,6 +201,49 @@ TEST_F(Bells, what_contradicts_itself_is_refused) {
   Bell mine = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
   ASSERT_EQ(mine.ring(2), Status::ok);
   EXPECT_EQ(mine.ring(1), Status::invalid_argument) << "epochs grow";
+}
+
+/// Kernels and streams see them as others; the CPU writes them in the memory of the device.
+TEST_F(Bells, the_host_rings_through_the_bus) {
+  const BellOptions through_the_bus{.rung_by = RungBy::host, .seen_by = SeenBy::device, .place = BellPlace::bar1};
+  std::optional<Bell> made;
+  try {
+    made = notifier_.make(through_the_bus);
+  } catch (const Error& error) {
+    ASSERT_EQ(gpu_of_tests(), GpuChoice::cuda) << error.what();
+    GTEST_SKIP() << error.what();
+  }
+  Bell there = notifier_.make();
+  const PassOnKernel passing = pass_on_kernel(runtime().device());
+  auto kernel = PersistentKernel::launch(notifier_, passing, {}, {.name = "passes"}, made->device(), there.device(),
+                                         notifier_.fan_in(1));
+  for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    Operation answer = there.when(epoch);
+    job_.run(5);
+    EXPECT_FALSE(answer.done());
+    ASSERT_EQ(made->ring(epoch), Status::ok);
+    EXPECT_EQ(outcome(answer), Status::ok);
+  }
+  EXPECT_EQ(made->ring(2), Status::invalid_argument) << "epochs grow";
+  EXPECT_EQ(outcome(kernel.ended()), Status::ok);
+  ASSERT_EQ(made->enqueue_wait(stream_, 4), Status::ok);
+  ASSERT_EQ(made->ring(4), Status::ok);
+  EXPECT_EQ(stream_.synchronize(), Status::ok);
+  made.reset();
+  Bell next = notifier_.make(through_the_bus);
+  EXPECT_EQ(next.ring(1), Status::ok) << "it begins at 0 again";
+}
+
+TEST(BellsThroughTheBus, are_refused_with_the_cure_where_the_host_reaches_no_memory_of_the_device) {
+  JobOptions options = with_devices(1);
+  options.exportable = [](const port::PointerInfo&) { return true; };  // behind a wrapper without windows
+  InProcessJob job(options);
+  Notifier notifier(job.rank(0), {.bells = 16, .others = 1});
+  const BellOptions through_the_bus{.rung_by = RungBy::host, .seen_by = SeenBy::device, .place = BellPlace::bar1};
+  const std::string why = refused([&] { static_cast<void>(notifier.make(through_the_bus)); });
+  EXPECT_THAT(why, testing::HasSubstr("not_supported: the CPU does not reach memory of"));
+  EXPECT_THAT(why, testing::HasSubstr("use BellPlace::automatic"));
+  static_cast<void>(notifier.make({.rung_by = RungBy::host, .seen_by = SeenBy::device}));  // its slot is free again
 }
 
 TEST(BellsOfPeers, a_kernel_of_another_rank_rings) {

@@ -44,6 +44,10 @@ class CudaDevice final : public Device {
   }
   Status close_import(void* imported) noexcept override;
 
+  /// As a dma-buf that the driver lets the CPU map: drivers of CUDA 13.3 and later do.
+  Result<void*> open_host_window(void* pointer, std::size_t bytes) noexcept override;
+  void close_host_window(void* window, std::size_t bytes) noexcept override;
+
   Streams* streams() noexcept override { return &streams_; }
   Kernels* kernels() noexcept override { return &kernels_; }
 

@@ -84,6 +84,8 @@ void resolve_memory(Symbols& symbols, CudaDriver& driver) noexcept {
 /// Memory as files.
 void resolve_files(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuMemGetAddressRange_v3020>(driver.mem_get_address_range, "cuMemGetAddressRange", 3020);
+  symbols.want<PFN_cuMemGetHandleForAddressRange_v11070>(driver.mem_get_handle_for_address_range,
+                                                         "cuMemGetHandleForAddressRange", 11070);
   symbols.need<PFN_cuMemRetainAllocationHandle_v11000>(driver.mem_retain_allocation_handle,
                                                        "cuMemRetainAllocationHandle", 11000);
   symbols.need<PFN_cuMemRelease_v10020>(driver.mem_release, "cuMemRelease", 10020);

@@ -52,6 +52,7 @@ struct CudaDriver {
   decltype(&::cuIpcCloseMemHandle) ipc_close_mem_handle = nullptr;
 
   decltype(&::cuMemGetAddressRange) mem_get_address_range = nullptr;
+  decltype(&::cuMemGetHandleForAddressRange) mem_get_handle_for_address_range = nullptr;  ///< Optional: CUDA 11.7.
   decltype(&::cuMemRetainAllocationHandle) mem_retain_allocation_handle = nullptr;
   decltype(&::cuMemRelease) mem_release = nullptr;
   decltype(&::cuMemExportToShareableHandle) mem_export_to_shareable_handle = nullptr;

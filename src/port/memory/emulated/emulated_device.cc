@@ -102,6 +102,14 @@ Result<PointerInfo> EmulatedDevice::query(const void* pointer) noexcept {
   return info ? info : host_memory_.query(pointer);
 }
 
+Result<void*> EmulatedDevice::open_host_window(void* pointer, std::size_t bytes) noexcept {
+  const Result<PointerInfo> info = memory_.query(pointer);
+  if (!info) return info.status();
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(pointer) - static_cast<std::byte*>(info->base));
+  if (bytes > info->bytes - offset) return Status::invalid_argument;
+  return memory_.engine_address(pointer);
+}
+
 Result<ExportRecord> EmulatedDevice::export_allocation(const void* pointer) noexcept {
   Result<ExportRecord> record = memory_.export_allocation(pointer);
   if (record && !capabilities_.exports) return Status::not_supported;

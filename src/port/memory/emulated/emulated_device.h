@@ -43,6 +43,8 @@ class EmulatedDevice final : public Device {
   }
   Status close_import(void* imported) noexcept override;
 
+  Result<void*> open_host_window(void* pointer, std::size_t bytes) noexcept override;
+
   Streams* streams() noexcept override { return &streams_; }
   Kernels* kernels() noexcept override { return &kernels_; }
 
