@@ -7,6 +7,7 @@
 #include "models/mpi/communicators.h"
 #include "models/mpi/duplicate_request.h"
 #include "models/mpi/dynamic/connections.h"
+#include "models/mpi/memory_alloc_kinds.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
 
@@ -295,7 +296,7 @@ int comm_set_info(MPI_Comm comm, MPI_Info info) noexcept {
 int comm_get_info(MPI_Comm comm, MPI_Info* info_used) noexcept {
   return on_communicator("MPI_Comm_get_info", comm, [&](const Communicator& c) {
     require_place(static_cast<const void*>(info_used), "info_used");
-    *info_used = publish_copy(c.info);
+    *info_used = publish_used(c.info);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "models/mpi/files/file_access.h"
 #include "models/mpi/files/file_calls.h"
 #include "models/mpi/files/opening.h"
+#include "models/mpi/memory_alloc_kinds.h"
 #include "models/mpi/typed_buffer.h"
 #include "mpi_generated/api.h"
 
@@ -255,7 +256,7 @@ int file_set_info(MPI_File fh, MPI_Info info) noexcept {
 int file_get_info(MPI_File fh, MPI_Info* info_used) noexcept {
   return on_file("MPI_File_get_info", fh, [&](const File& file) {
     require_place(static_cast<const void*>(info_used), "info_used");
-    *info_used = publish_copy(file.info);
+    *info_used = publish_used(file.info);
   });
 }
 

@@ -2,16 +2,19 @@
 #include <memory>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/memory_alloc_kinds.h"
 #include "mpi_generated/api.h"
 
 namespace brant::mpi::api {
 
 namespace {
 
-/// MPI_INFO_ENV says how the program was started, as far as that is known.
+/// MPI_INFO_ENV says how the program was started, as far as that is known, and which memory calls take.
 Info& readable(MPI_Info handle) {
+  if (handle != MPI_INFO_ENV) return info_of(handle);
   static Info environment;
-  return handle == MPI_INFO_ENV ? environment : info_of(handle);
+  if (const std::string kinds = memory_alloc_kinds(); !kinds.empty()) environment.set(kMemoryAllocKinds, kinds);
+  return environment;
 }
 
 std::string_view key_of(const char* key) {

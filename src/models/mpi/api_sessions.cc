@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/memory_alloc_kinds.h"
 #include "mpi_generated/api.h"
 
 namespace brant::mpi::api {
@@ -111,7 +112,7 @@ int session_finalize(MPI_Session* session) noexcept {
 int session_get_info(MPI_Session session, MPI_Info* info_used) noexcept {
   return on_session("MPI_Session_get_info", session, [&](const Session& s) {
     require_place(static_cast<const void*>(info_used), "info_used");
-    *info_used = publish_copy(s.info);
+    *info_used = publish_used(s.info);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "models/mpi/memory_alloc_kinds.h"
 #include "models/mpi/windows/making.h"
 #include "models/mpi/windows/window_calls.h"
 #include "mpi_generated/api.h"
@@ -163,7 +164,7 @@ int win_set_info(MPI_Win win, MPI_Info info) noexcept {
 int win_get_info(MPI_Win win, MPI_Info* info_used) noexcept {
   return on_window("MPI_Win_get_info", win, [&](const Window& w) {
     require_place(static_cast<const void*>(info_used), "info_used");
-    *info_used = publish_copy(w.info);
+    *info_used = publish_used(w.info);
   });
 }
 

@@ -38,6 +38,7 @@ void PartitionedSend::tell_receiver(const PartitionedSetup& setup, int destinati
 void PartitionedSend::start() noexcept {
   begin_parts(ready_.size());
   ready_.assign(ready_.size(), false);
+  if (bells_) bells_->await_next();
   drop_one();
 }
 
@@ -47,9 +48,24 @@ void PartitionedSend::ready(int partition) {
           "the message has partitions 0 to {}, and not {}", static_cast<int>(ready_.size()) - 1, partition);
   const auto p = static_cast<std::size_t>(partition);
   require(!ready_[p], MPI_ERR_ARG, "partition {} is ready already", partition);
-  ready_[p] = true;
+  if (bells_) bells_->withdraw(partition);
+  leave(p);
+}
+
+void PartitionedSend::leave(std::size_t partition) noexcept {
+  ready_[partition] = true;
   if (sends_.empty()) return drop_one();
-  sends_[p]->start();
+  sends_[partition]->start();
+}
+
+ReadyBells& PartitionedSend::bells() {
+  if (!bells_) bells_ = std::make_unique<ReadyBells>(*this, static_cast<int>(ready_.size()));
+  return *bells_;
+}
+
+/// A bell fails with its device alone, whose memory is then of no use: the copy of the partition will say so.
+void PartitionedSend::rung(int partition, Status status) noexcept {
+  if (status != Status::canceled) leave(static_cast<std::size_t>(partition));
 }
 
 std::string PartitionedSend::text() const {

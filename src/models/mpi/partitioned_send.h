@@ -5,6 +5,7 @@
 
 #include "models/mpi/composite_request.h"
 #include "models/mpi/partitioned_setup.h"
+#include "models/mpi/ready_bells.h"
 
 namespace brant::mpi {
 
@@ -21,12 +22,18 @@ class PartitionedSend final : public CompositeRequest {
 
   /// Throws MPI_ERR_REQUEST, MPI_ERR_ARG.
   void ready(int partition);
+  /// Those of kernels and streams, made at the first call. Throws Error.
+  ReadyBells& bells();
+  /// A bell says so, or cannot say any more.
+  void rung(int partition, Status status) noexcept;
 
  private:
+  void leave(std::size_t partition) noexcept;
   void tell_receiver(const PartitionedSetup& setup, int destination, int tag);
 
   std::vector<std::unique_ptr<SendRequest>> sends_;  ///< By partition; none for MPI_PROC_NULL.
   std::vector<bool> ready_;
+  std::unique_ptr<ReadyBells> bells_;  ///< Null: the CPU says what is ready.
 };
 
 }  // namespace brant::mpi

@@ -231,7 +231,9 @@ Result<std::uint32_t> BellBoard::take_unit() noexcept {
 // -------------------------------------------------------------------------------------------------------------------
 
 std::uint64_t BellBoard::epoch_of(std::uint32_t slot) const noexcept {
-  return slots_[slot].in_device ? 0 : armed_.seen(place_of(slot));
+  const Slot& bell = slots_[slot];
+  if (bell.options.rung_by == RungBy::host) return bell.rung;
+  return bell.in_device ? 0 : armed_.seen(place_of(slot));
 }
 
 Status BellBoard::ring(std::uint32_t slot, std::uint64_t epoch) noexcept {

@@ -40,7 +40,7 @@ TEST_F(Files, have_what_they_were_opened_with) {
   EXPECT_EQ(amode, kMode);
   EXPECT_EQ(MPI_File_get_info(fh, &info), 0);
   MPI_Info_get_nkeys(info, &keys);
-  EXPECT_EQ(keys, 1);
+  EXPECT_EQ(keys, 2) << "what was given, and mpi_memory_alloc_kinds";
   MPI_Info_free(&info);
   EXPECT_EQ(MPI_File_get_atomicity(fh, &atomic), 0);
   EXPECT_EQ(atomic, 0);

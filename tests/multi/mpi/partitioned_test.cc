@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "brant/core/device.h"
+#include "brant/mpi/partition_bells.h"
 #include "mpi_job.h"
+#include "port/memory.h"
+#include "support/kernels/kernels.h"
 
 namespace brant::mpi {
 namespace {
@@ -139,6 +143,67 @@ TEST_F(Partitioned, messages_from_and_to_memory_of_devices_arrive_whole) {
   finish(send, receive);
   owner.copy(Buffer(std::span(image)), landing);
   EXPECT_EQ(image, pattern(image.size(), left_));
+  MPI_Request_free(&send);
+  MPI_Request_free(&receive);
+}
+
+/// Kernels write the partitions 2, 0 and 3 and ring for them, a stream says it of 1; all while the CPU is in MPI.
+TEST_F(Partitioned, kernels_and_streams_say_what_is_ready) {
+  Runtime& owner = runtime();
+  constexpr int kPartitions = 4, kEach = 5'000;
+  constexpr std::size_t kWords = std::size_t{kPartitions} * kEach;
+  Memory source = owner.allocate(owner.device_kind(), kWords * sizeof(std::uint64_t));
+  std::vector<std::uint64_t> got(kWords);
+  MPI_Request send, receive;
+  MPI_Psend_init(source.data(), kPartitions, kEach, MPI_UINT64_T, right_, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+  MPI_Precv_init(got.data(), kPartitions, kEach, MPI_UINT64_T, left_, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+  const auto refused = [](MPI_Request request) {
+    try {
+      static_cast<void>(PartitionBells(request));
+      return Status::ok;
+    } catch (const Error& error) {
+      return error.status();
+    }
+  };
+  EXPECT_EQ(refused(receive), Status::invalid_argument);
+  EXPECT_EQ(refused(MPI_REQUEST_NULL), Status::invalid_argument);
+  if (owner.device().inner().kernels() == nullptr) {
+    EXPECT_EQ(refused(send), Status::not_supported);
+  } else {
+    const PartitionBells bells(send);
+    EXPECT_EQ(bells.epoch(), 0u);
+    Stream stream = owner.device().create_stream();
+    const brant::test::MakePartKernel kernel = brant::test::make_part_kernel(owner.device());
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+      MPI_Start(&receive);
+      MPI_Start(&send);
+      EXPECT_EQ(bells.epoch(), epoch);
+      EXPECT_EQ(refused(send), Status::invalid_argument) << "it is under way";
+      for (const int p : {2, 0, 3, 1}) {
+        int flag = 1;
+        MPI_Parrived(receive, p, &flag);
+        EXPECT_EQ(flag, 0) << "it is not ready yet";
+        MPI_Barrier(MPI_COMM_WORLD);
+        auto* const words = source.as<std::uint64_t>() + std::ptrdiff_t{p} * kEach;
+        if (p != 1) {
+          ASSERT_EQ(kernel.launch({}, stream, bells.device(p), words, std::uint64_t{kEach}, epoch), Status::ok);
+        } else if (epoch < 3) {
+          ASSERT_EQ(bells.enqueue_ready(stream, p, epoch), Status::ok);
+        } else {
+          EXPECT_EQ(MPI_Pready(p, send), 0) << "the CPU may say it as well";
+        }
+        wait_for(receive, p);
+        const std::size_t last = static_cast<std::size_t>(p + 1) * kEach - 1;
+        if (p != 1) {
+          EXPECT_EQ(got[last], 1000 * epoch + kEach - 1);
+        }
+      }
+      finish(send, receive);
+      MPI_Barrier(MPI_COMM_WORLD);  // who is ahead must not be ready for the next round's first look
+    }
+    EXPECT_EQ(bells.enqueue_ready(stream, kPartitions, 4), Status::invalid_argument);
+    EXPECT_EQ(stream.synchronize(), Status::ok);
+  }
   MPI_Request_free(&send);
   MPI_Request_free(&receive);
 }

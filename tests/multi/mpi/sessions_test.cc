@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -111,6 +112,32 @@ TEST(SessionsAlone, get_the_thread_level_that_is_there) {
     close_session(session);
   }
   MPI_Info_free(&wishes);
+}
+
+/// Sessions, communicators, windows and files tell them; MPI_INFO_ENV does for programs that begin with MPI_Init.
+TEST(SessionsAlone, tell_which_memory_calls_take) {
+  constexpr const char* kKey = "mpi_memory_alloc_kinds";
+  MPI_Info wishes = MPI_INFO_NULL;
+  MPI_Info_create(&wishes);
+  MPI_Info_set(wishes, kKey, "cuda:device,of_the_moon");
+  MPI_Session session = open_session(MPI_ERRORS_RETURN, wishes);
+  MPI_Info_free(&wishes);
+  MPI_Comm world = communicator_of(session, "mpi://WORLD");
+  MPI_Info of_session = MPI_INFO_NULL, of_world = MPI_INFO_NULL;
+  ASSERT_EQ(MPI_Session_get_info(session, &of_session), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Comm_get_info(world, &of_world), MPI_SUCCESS);
+  const char* const gpu = std::getenv("BRANT_GPU");
+  const bool on_cuda = gpu != nullptr && std::string_view(gpu) == "cuda";
+  const std::string kinds = value_of(of_session, kKey);
+  EXPECT_EQ(kinds.rfind("mpi,system", 0), 0u) << kinds;
+  EXPECT_EQ(kinds.find("cuda:device") != std::string::npos, on_cuda) << kinds;
+  EXPECT_EQ(kinds.find("moon"), std::string::npos) << "what is taken, not what was asked for";
+  EXPECT_EQ(value_of(of_world, kKey), kinds);
+  EXPECT_EQ(value_of(MPI_INFO_ENV, kKey), kinds);
+  MPI_Info_free(&of_session);
+  MPI_Info_free(&of_world);
+  EXPECT_EQ(MPI_Comm_free(&world), MPI_SUCCESS);
+  close_session(session);
 }
 
 TEST(SessionsAlone, make_communicators_of_groups) {
