@@ -45,13 +45,6 @@ def test_a_page_cites_the_rows_and_the_folder_says_what_they_are(file: pathlib.P
     assert f"`{file.name}`" in own.read_text()
 
 
-def test_pages_cite_rows_that_are_there() -> None:
-    tracked = git("ls-files", "*.md").stdout.split()
-    for page in (ROOT / name for name in tracked):
-        for cited in re.findall(r"\(([^()\s]*numbers/[^()\s]*\.jsonl)\)", page.read_text()):
-            assert (page.parent / cited).exists(), f"{page.relative_to(ROOT)} cites {cited}"
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_rows_say_a_commit(file: pathlib.Path) -> None:
     for version in versions(file):

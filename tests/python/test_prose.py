@@ -10,7 +10,8 @@ import pytest
 from brant_command import ROOT
 
 WIDTH = 120
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FOLDERS = ["apps", "bench", "docs", "examples", "tests", "tools"]
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`[^`]*`")
