@@ -71,10 +71,13 @@ class ChannelEnd:
 
     def __init__(self, peer: int, id: int, path: str, raw: bool) -> None: ...
     def send(self, *objects: Any, timeout: float | None = None, delivered: bool = False) -> Awaitable:
-        """Sends one message: one object or several, arrays of any shape, type and layout or what can be pickled.
+        """Sends one message: one object or several, arrays of any shape, type and layout or what can be pickled. It
+        leaves when the streams of its arrays on a GPU have done what is queued there now, and what is sent later leaves
+        behind it; nobody is blocked meanwhile.
 
         Args:
-            timeout: seconds after which the waiter gets `TimedOut`. The message goes on.
+            timeout: seconds after which the waiter gets `TimedOut`. The message goes on, unless it waits for a stream
+                or behind one that does: then it does not leave.
             delivered: end when the receiver has the message, instead of when the arrays may be written again.
 
         Raises (here, or when awaited):
@@ -82,14 +85,16 @@ class ChannelEnd:
             NotSupported: memory of a device whose elements lie apart in more than eight dimensions.
             PeerLost: the other process has ended.
             Truncated, PeerRejected: the receiver could not take it.
-            LimitReached: 65536 operations of this process are under way.
+            LimitReached: 65536 operations of this process are under way, or wait in this channel for streams.
+            DeviceFailed: what is queued on the stream of an array failed.
         """
     def recv(self, out: Any = None, *, timeout: float | None = None) -> Awaitable:
         """Receives the next message. Awaited, it gives the object, or a tuple of several; with `out` that.
 
         Args:
             out: an array, or a list of as many as the message has, of the same shapes and element types, in any order
-                of elements. None: the message comes in new memory, of this process's device if it was sent from one.
+                of elements. The message lands when their streams have done what is queued there now. None: it comes in
+                new memory, of this process's device if it was sent from one.
             timeout: seconds after which the waiter gets `TimedOut`. The message is left for the next receive.
 
         Raises (here, or when awaited):
@@ -100,7 +105,8 @@ class ChannelEnd:
         """
     def close(self) -> None:
         """Ends what waits here with `Canceled`. What was sent still arrives; behind it the other end is told. Waits for
-        what the other process reads at the moment, 5 s at most."""
+        what the other process reads at the moment, 5 s at most, and as long for arrays that a stream still computes:
+        what is not computed then ends with `Canceled` too."""
     def __aiter__(self) -> AsyncIterator[Any]: ...
     def __anext__(self) -> _Awaitable[Any]: ...
     @property
