@@ -439,13 +439,14 @@ class Segment:
     Args:
         array: it can be written, and its elements lie together. Memory of `brant.empty`, 16 KiB or more, is mapped by
             the processes of this host; other memory goes over the network.
+        read_only: the others only read it, so it need not be one that can be written. brant does not stop them.
 
     Raises:
         InvalidArgument: it is empty, read-only or has strides.
         WrongKind: it is no array.
     """
 
-    def __init__(self, array: Any) -> None: ...
+    def __init__(self, array: Any, read_only: bool = False) -> None: ...
     def ticket(self) -> bytes:
         """What another process needs to reach it: bytes, which may travel by a channel. At most 1024."""
     def close(self) -> None:
@@ -471,17 +472,43 @@ class RemoteSegment:
     """
 
     def __init__(self, peer: int, ticket: bytes) -> None: ...
-    def put(self, array: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
+    def put(
+        self,
+        array: Any,
+        offset: int = 0,
+        *,
+        timeout: float | None = None,
+        steps: tuple[int, list[tuple[int, int]]] | None = None,
+        part: tuple[int, int] | None = None,
+    ) -> Awaitable:
         """Writes the bytes of an array as they lie, in C order if they do not lie together, at `offset` bytes. When it
-        has ended the owner sees it. `timeout`: seconds after which the waiter gets `TimedOut`; the put goes on, and its
-        array stays held.
+        has ended the owner sees it.
+
+        Args:
+            timeout: seconds after which the waiter gets `TimedOut`; the put goes on, and its array stays held.
+            steps: how they lie in the segment, if not in one run: the bytes of a run, and how many runs there are how
+                many bytes apart, innermost first. Where `is_mapped`; an array of the host is in C order.
+            part: where the bytes begin in the array, which is in C order, and how many they are. Not with `steps`.
 
         Raises (here, or when awaited):
             InvalidArgument: it does not fit into the segment.
+            NotSupported: `steps` of a segment that is reached over the network.
             PeerLost: the owner has ended.
         """
-    def get(self, out: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
-        """Reads as many bytes as `out` has, from `offset` on. Awaited, it gives `out`. Raises as `put`."""
+    def get(
+        self,
+        out: Any,
+        offset: int = 0,
+        *,
+        timeout: float | None = None,
+        steps: tuple[int, list[tuple[int, int]]] | None = None,
+        part: tuple[int, int] | None = None,
+    ) -> Awaitable:
+        """Reads as many bytes as `out` has, from `offset` on. Awaited, it gives `out`. Takes and raises what `put`
+        does."""
+    @property
+    def is_mapped(self) -> bool:
+        """This process reaches the memory without a network."""
     def close(self) -> None:
         """Lets go of it here, when what is under way has ended."""
     @property
