@@ -235,9 +235,16 @@ def stage_python_numpy1() -> None:
     run(sys.executable, "tools/test_python_versions.py", "--numpy1")
 
 
+# Of the tests of the package for Python those of tensors and of modules of PyTorch, which skip where there is none.
+OF_TENSORS = ["tests/python_api/test_frameworks.py", "tests/python_api/test_examples_of_python.py"]
+
+
 def stage_torch() -> None:
-    """The backend of torch.distributed, with a PyTorch that tools/frameworks.py unpacks; without one, skipped."""
+    """The backend of torch.distributed, and tensors in channels, with a PyTorch that tools/frameworks.py unpacks;
+    without one, skipped."""
     subprocess.run([sys.executable, "tools/frameworks.py"], cwd=ROOT, stdin=subprocess.DEVNULL)
+    with_torch = ["env", f"PYTHONPATH={ROOT / '.frameworks'}", "OMP_NUM_THREADS=1", sys.executable, "-m", "pytest"]
+    run(*with_torch, "-q", "-ra", *OF_TENSORS, "-k", "tensor or modules")
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/torch")
 
 

@@ -9,17 +9,18 @@ import math
 import operator
 import secrets
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from brant import _brant
 from brant._arrays import empty, empty_like
-from brant._errors import InvalidArgument, LimitReached, NotFound, NotSupported, PeerLost
+from brant._errors import InvalidArgument, LimitReached, NotFound, NotSupported, PeerLost, PeerRejected
 from brant._runtime import address
 
-_MAGIC = b"brant-region-1\n"
+_MAGIC = b"brant-region-2\n"
 _SLOTS = 2048  # of the book, which has the size from which others map it
-_RUNS_MAX = 16384  # of one transfer, which starts them all
+_RUNS_MAX = 16384  # of one transfer over a network, which starts them all
+_STEPS_MAX = 8  # dimensions of a shape
 
 
 class Agent:
@@ -36,9 +37,10 @@ class Agent:
     Both processes are started with joining="host" or "network" (`brant.init`, BRANT_JOIN). The owner answers to
     `connect` while its loop runs, or while it waits for something of brant. Belongs to the thread of the runtime.
 
-    A descriptor is a secret. Whoever has it may read and write that array as long as it is registered, and may join
-    this process, which lets him send messages to it; objects are never unpickled from there. It leads to no other
-    array, but brant is no border against a program that forges tickets (SECURITY.md).
+    A descriptor is a secret. Whoever has it may read that array as long as it is registered, and write it unless the
+    descriptor is for reading alone, and may join this process, which lets him send messages to it; objects are never
+    unpickled from there. It leads to no other array, but brant is no border against a program that forges tickets or
+    writes what it may only read (SECURITY.md).
 
     Raises:
         NotSupported: this process was started without joining.
@@ -54,13 +56,16 @@ class Agent:
         self._remote: list[RemoteRegion] = []
         self._is_open = True
 
-    def register(self, array: Any) -> Region:
+    def register(self, array: Any, *, read_only: bool = False) -> Region:
         """Opens an array, of the host or of a device, to whoever gets its descriptor. It is held until `Region.close`.
         Memory of `brant.empty` and of a device is reached directly by processes of this host, other memory by way of
         the network library. Costs a registration, so register once and use often.
 
+        Args:
+            read_only: all its descriptors are for reading alone, and it need not be one that can be written.
+
         Raises:
-            InvalidArgument: it is empty, read-only, or its elements do not lie together in C order.
+            InvalidArgument: it is empty or cannot be written, or its elements do not lie together in C order.
             WrongKind: it is no array.
             LimitReached: 2048 arrays are registered.
         """
@@ -71,7 +76,8 @@ class Agent:
         free = next((slot for slot in range(_SLOTS) if slot not in self._regions), None)
         if free is None:
             raise LimitReached(f"an agent has {_SLOTS} arrays at most: close some regions")
-        region = Region(self, free, _brant.Segment(array), array, {"shape": shape, "format": format, "item": itemsize})
+        layout = {"shape": shape, "format": format, "item": itemsize, "read_only": read_only}
+        region = Region(self, free, _brant.Segment(array, read_only), array, layout)
         self._regions[free] = region
         self._book[free] = region._token
         return region
@@ -152,9 +158,13 @@ class Region:
         self._token = 1 + secrets.randbits(62)
         self.array = array
 
-    def descriptor(self) -> bytes:
+    def descriptor(self, *, read_only: bool = False) -> bytes:
         """What another process needs to get at the array: some thousand bytes, which may travel by any means, and are
         to be kept as a secret. Good until `close`, `brant.stop_accepting` or the end of this process.
+
+        Args:
+            read_only: whoever connects by it gets `PeerRejected` where he writes. That guards against mistakes: it is
+                the brant of the other process that refuses.
 
         Raises:
             InvalidArgument: the region is closed.
@@ -163,6 +173,7 @@ class Region:
             raise InvalidArgument("this region is closed: register the array again")
         what = {
             **self._layout,
+            "read_only": read_only or self._layout["read_only"],
             "address": self._agent._address,
             "book": base64.b85encode(self._agent._book_segment.ticket()).decode(),
             "ticket": base64.b85encode(self._segment.ticket()).decode(),
@@ -190,60 +201,65 @@ class _Part:
     _segment: _brant.RemoteSegment
     _format: str
     _item: int
-    _runs: list[tuple[int, int]]  # where they begin in the segment and how long they are, in bytes
+    _read_only: bool
+    _runs: _Runs
     shape: tuple[int, ...]
 
     def read(self, out: Any = None, *, timeout: float | None = None) -> Transfer:
         """Reads it. Under way from the call on; awaited, it gives `out`, or a new array of the host.
 
         Args:
-            out: an array of the same shape and element type, of the host or of a device.
+            out: an array of the same shape and element type, of the host or of a device, with any strides.
             timeout: seconds after which the waiter gets `TimedOut`; the transfer goes on, and holds its array.
 
         Raises (here, or when awaited):
             InvalidArgument: `out` has another shape or type.
-            NotSupported: a part that does not lie together, and `out` is on a device.
+            LimitReached: the part has more than 16,384 pieces that do not lie together, and a network carries each.
+            NotSupported: so does one with an array on a device that is not in C order.
             PeerLost: the owner has ended, or parted.
         """
         if out is None:
             out = empty_like(self._format, self.shape, False, self._item)
-        staging = self._staging(out)
+        in_c_order, on_host = self._layout_of(out)
+        staging = bytearray(self._runs.nbytes) if on_host and not in_c_order else None
         target = out if staging is None else staging
-        parts = self._pieces(target, staging is not None)
-        segment = self._segment
-        under_way = [segment.get(piece, offset, timeout=timeout) for piece, offset in parts]
-        return Transfer(under_way, out, staging)
+        return Transfer(self._start(self._segment.get, target, in_c_order, timeout), out, staging)
 
     def write(self, array: Any, *, timeout: float | None = None) -> Transfer:
         """Writes it. Under way from the call on; when it has ended the owner sees it. The array must not be written
-        before. Takes and raises what `read` does."""
-        staging = self._staging(array)
-        if staging is not None:
-            staging[:] = memoryview(array).cast("B") if memoryview(array).c_contiguous else memoryview(array).tobytes()
-        parts = self._pieces(array if staging is None else staging, staging is not None)
-        segment = self._segment
-        return Transfer([segment.put(piece, offset, timeout=timeout) for piece, offset in parts], None, None)
+        before. Takes and raises what `read` does, and `PeerRejected` where the descriptor is for reading alone."""
+        if self._read_only:
+            text = f"the descriptor of this array of rank {self._segment.peer} is for reading alone"
+            raise PeerRejected(text, subject="a descriptor", peer=self._segment.peer)
+        in_c_order, on_host = self._layout_of(array)
+        source = array if in_c_order or not on_host else memoryview(array).tobytes()
+        return Transfer(self._start(self._segment.put, source, in_c_order, timeout), None, None)
 
-    def _staging(self, array: Any) -> memoryview | None:
-        """Checks the array; for a part of several runs, or an array that is not in C order, the bytes in between."""
-        shape, format, _, c_order, is_host = _brant.layout_of(array)
+    def _layout_of(self, array: Any) -> tuple[bool, bool]:
+        """Checks the array. Whether it is in C order, and in memory of the host."""
+        shape, format, _, in_c_order, on_host = _brant.layout_of(array)
         if shape != self.shape or format != self._format:
             theirs, ours = f"{self._format} of shape {self.shape}", f"{format} of shape {shape}"
             raise InvalidArgument(f"a part of {theirs} of a remote array, and an array of {ours}")
-        if len(self._runs) == 1 and c_order:
-            return None
-        if not is_host:
-            raise NotSupported(
-                "a part of a remote array that does not lie together is read into, or written from, the host; on a "
-                "device an array is in C order"
-            )
-        return memoryview(bytearray(math.prod(self.shape) * self._item))
+        return in_c_order, on_host
 
-    def _pieces(self, array: Any, staged: bool) -> list[tuple[Any, int]]:
-        if not staged:
-            return [(array, begin) for begin, _ in self._runs]
-        ends = list(itertools.accumulate(length for _, length in self._runs))
-        return [(array[end - length : end], begin) for end, (begin, length) in zip(ends, self._runs, strict=True)]
+    def _start(self, move: Any, array: Any, in_c_order: bool, timeout: float | None) -> list[_brant.Awaitable]:
+        """`move` is what a segment does: it takes all runs at once where it is mapped, else one after the other."""
+        runs, together = self._runs, in_c_order or isinstance(array, (bytes, bytearray))
+        if runs.count == 1 and together:
+            return [move(array, runs.first, timeout=timeout)]
+        if self._segment.is_mapped and len(runs.steps) <= _STEPS_MAX:
+            return [move(array, runs.first, timeout=timeout, steps=(runs.length, runs.steps))]
+        if not together:
+            raise NotSupported(
+                "an array on a device that is not in C order, and a part of a remote array that is reached over a "
+                "network: make it contiguous first"
+            )
+        if runs.count > _RUNS_MAX:
+            text = f"this part has {runs.count} pieces that do not lie together, of {_RUNS_MAX}: take larger ones"
+            raise LimitReached(text)
+        parts = zip(itertools.count(0, runs.length), runs.begins(), strict=False)
+        return [move(array, begin, timeout=timeout, part=(at, runs.length)) for at, begin in parts]
 
 
 class RemoteRegion(_Part):
@@ -252,13 +268,15 @@ class RemoteRegion(_Part):
 
     def __init__(self, segment: _brant.RemoteSegment, what: dict[str, Any], among: list[RemoteRegion]):
         self._segment, self._format, self._item = segment, what["format"], what["item"]
+        self._read_only = what["read_only"]
         self.shape = tuple(what["shape"])
-        self._runs = [(0, segment.nbytes)]
+        self._runs = _Runs(0, segment.nbytes, [])
         self._among = among
 
     def __getitem__(self, index: Any) -> _Part:
         part = _Part()
         part._segment, part._format, part._item = self._segment, self._format, self._item
+        part._read_only = self._read_only
         part.shape, part._runs = _slice(self.shape, self._item, index if type(index) is tuple else (index,))
         return part
 
@@ -276,6 +294,11 @@ class RemoteRegion(_Part):
         return self._segment.nbytes
 
     @property
+    def is_read_only(self) -> bool:
+        """Its descriptor is for reading alone."""
+        return self._read_only
+
+    @property
     def peer(self) -> int:
         """The rank of its owner in this process."""
         return self._segment.peer
@@ -284,7 +307,7 @@ class RemoteRegion(_Part):
 class Transfer:
     """A read or a write under way: to be awaited."""
 
-    def __init__(self, under_way: list[_brant.Awaitable], out: Any, staging: memoryview | None):
+    def __init__(self, under_way: list[_brant.Awaitable], out: Any, staging: bytearray | None):
         self._under_way, self._out, self._staging = under_way, out, staging
 
     def done(self) -> bool:
@@ -306,18 +329,34 @@ class Transfer:
         return self._out
 
 
-def _copy(source: memoryview, out: Any) -> None:
-    target = memoryview(out)
-    if target.c_contiguous:
-        target.cast("B")[:] = source
-        return
+def _copy(source: bytearray, out: Any) -> None:
     import numpy  # an array with strides is one of NumPy, as good as always
 
     view = numpy.asarray(out)
     view[...] = numpy.frombuffer(source, view.dtype).reshape(view.shape)
 
 
-def _slice(shape: tuple[int, ...], item: int, index: tuple[Any, ...]) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+class _Runs:
+    """Runs of bytes of equal length in a segment."""
+
+    def __init__(self, first: int, length: int, steps: list[tuple[int, int]]):
+        self.first, self.length = first, length
+        self.steps = steps  # how many there are how far apart, innermost first
+
+    @property
+    def count(self) -> int:
+        return math.prod(count for count, _ in self.steps)
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.length
+
+    def begins(self) -> Iterator[int]:
+        outermost_first = [range(0, count * stride, stride) for count, stride in reversed(self.steps)]
+        return (self.first + sum(places) for places in itertools.product(*outermost_first))
+
+
+def _slice(shape: tuple[int, ...], item: int, index: tuple[Any, ...]) -> tuple[tuple[int, ...], _Runs]:
     """What NumPy's basic indexing leaves of a shape, and the runs of bytes that it is made of."""
     if len(index) > len(shape):
         raise InvalidArgument(f"an index of {len(index)} parts, and the array has {len(shape)} dimensions")
@@ -344,14 +383,10 @@ def _slice(shape: tuple[int, ...], item: int, index: tuple[Any, ...]) -> tuple[t
         length *= len(ranges[inner])
         if len(ranges[inner]) != shape[inner]:
             break
-    count = math.prod(len(places) for places in ranges[:inner])
-    if count > _RUNS_MAX:
-        raise LimitReached(f"this part has {count} pieces that do not lie together, of {_RUNS_MAX}: take larger ones")
-    first = sum(places.start * stride for places, stride in zip(ranges[inner:], strides[inner:], strict=True))
-    outer = itertools.product(
-        *([place * stride for place in places] for places, stride in zip(ranges[:inner], strides, strict=False))
-    )
-    return tuple(left), [(first + sum(places), length) for places in outer]
+    first = sum(places.start * stride for places, stride in zip(ranges, strides, strict=True))
+    outer = zip(ranges[:inner], strides, strict=False)
+    steps = [(len(places), places.step * stride) for places, stride in outer if len(places) > 1]
+    return tuple(left), _Runs(first, length, steps[::-1])
 
 
 def _unpacked(descriptor: bytes) -> dict[str, Any]:
@@ -366,7 +401,7 @@ def _unpacked(descriptor: bytes) -> dict[str, Any]:
         what = json.loads(descriptor[begin:])
         what["shape"] = tuple(int(extent) for extent in what["shape"])
         what["book"], what["ticket"] = (base64.b85decode(what[name]) for name in ("book", "ticket"))
-        kinds = {"address": str, "format": str, "item": int, "slot": int, "token": int}
+        kinds = {"address": str, "format": str, "item": int, "slot": int, "token": int, "read_only": bool}
         sound = all(isinstance(what[name], kind) for name, kind in kinds.items())
     except (ValueError, KeyError, TypeError) as error:
         raise damaged from error

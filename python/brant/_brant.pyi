@@ -71,10 +71,13 @@ class ChannelEnd:
 
     def __init__(self, peer: int, id: int, path: str, raw: bool) -> None: ...
     def send(self, *objects: Any, timeout: float | None = None, delivered: bool = False) -> Awaitable:
-        """Sends one message: one object or several, arrays of any shape, type and layout or what can be pickled.
+        """Sends one message: one object or several, arrays of any shape, type and layout or what can be pickled. It
+        leaves when the streams of its arrays on a GPU have done what is queued there now, and what is sent later leaves
+        behind it; nobody is blocked meanwhile.
 
         Args:
-            timeout: seconds after which the waiter gets `TimedOut`. The message goes on.
+            timeout: seconds after which the waiter gets `TimedOut`. The message goes on, unless it waits for a stream
+                or behind one that does: then it does not leave.
             delivered: end when the receiver has the message, instead of when the arrays may be written again.
 
         Raises (here, or when awaited):
@@ -82,14 +85,16 @@ class ChannelEnd:
             NotSupported: memory of a device whose elements lie apart in more than eight dimensions.
             PeerLost: the other process has ended.
             Truncated, PeerRejected: the receiver could not take it.
-            LimitReached: 65536 operations of this process are under way.
+            LimitReached: 65536 operations of this process are under way, or wait in this channel for streams.
+            DeviceFailed: what is queued on the stream of an array failed.
         """
     def recv(self, out: Any = None, *, timeout: float | None = None) -> Awaitable:
         """Receives the next message. Awaited, it gives the object, or a tuple of several; with `out` that.
 
         Args:
             out: an array, or a list of as many as the message has, of the same shapes and element types, in any order
-                of elements. None: the message comes in new memory, of this process's device if it was sent from one.
+                of elements. The message lands when their streams have done what is queued there now. None: it comes in
+                new memory, of this process's device if it was sent from one.
             timeout: seconds after which the waiter gets `TimedOut`. The message is left for the next receive.
 
         Raises (here, or when awaited):
@@ -100,7 +105,8 @@ class ChannelEnd:
         """
     def close(self) -> None:
         """Ends what waits here with `Canceled`. What was sent still arrives; behind it the other end is told. Waits for
-        what the other process reads at the moment, 5 s at most."""
+        what the other process reads at the moment, 5 s at most, and as long for arrays that a stream still computes:
+        what is not computed then ends with `Canceled` too."""
     def __aiter__(self) -> AsyncIterator[Any]: ...
     def __anext__(self) -> _Awaitable[Any]: ...
     @property
@@ -433,13 +439,14 @@ class Segment:
     Args:
         array: it can be written, and its elements lie together. Memory of `brant.empty`, 16 KiB or more, is mapped by
             the processes of this host; other memory goes over the network.
+        read_only: the others only read it, so it need not be one that can be written. brant does not stop them.
 
     Raises:
         InvalidArgument: it is empty, read-only or has strides.
         WrongKind: it is no array.
     """
 
-    def __init__(self, array: Any) -> None: ...
+    def __init__(self, array: Any, read_only: bool = False) -> None: ...
     def ticket(self) -> bytes:
         """What another process needs to reach it: bytes, which may travel by a channel. At most 1024."""
     def close(self) -> None:
@@ -465,17 +472,43 @@ class RemoteSegment:
     """
 
     def __init__(self, peer: int, ticket: bytes) -> None: ...
-    def put(self, array: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
+    def put(
+        self,
+        array: Any,
+        offset: int = 0,
+        *,
+        timeout: float | None = None,
+        steps: tuple[int, list[tuple[int, int]]] | None = None,
+        part: tuple[int, int] | None = None,
+    ) -> Awaitable:
         """Writes the bytes of an array as they lie, in C order if they do not lie together, at `offset` bytes. When it
-        has ended the owner sees it. `timeout`: seconds after which the waiter gets `TimedOut`; the put goes on, and its
-        array stays held.
+        has ended the owner sees it.
+
+        Args:
+            timeout: seconds after which the waiter gets `TimedOut`; the put goes on, and its array stays held.
+            steps: how they lie in the segment, if not in one run: the bytes of a run, and how many runs there are how
+                many bytes apart, innermost first. Where `is_mapped`; an array of the host is in C order.
+            part: where the bytes begin in the array, which is in C order, and how many they are. Not with `steps`.
 
         Raises (here, or when awaited):
             InvalidArgument: it does not fit into the segment.
+            NotSupported: `steps` of a segment that is reached over the network.
             PeerLost: the owner has ended.
         """
-    def get(self, out: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
-        """Reads as many bytes as `out` has, from `offset` on. Awaited, it gives `out`. Raises as `put`."""
+    def get(
+        self,
+        out: Any,
+        offset: int = 0,
+        *,
+        timeout: float | None = None,
+        steps: tuple[int, list[tuple[int, int]]] | None = None,
+        part: tuple[int, int] | None = None,
+    ) -> Awaitable:
+        """Reads as many bytes as `out` has, from `offset` on. Awaited, it gives `out`. Takes and raises what `put`
+        does."""
+    @property
+    def is_mapped(self) -> bool:
+        """This process reaches the memory without a network."""
     def close(self) -> None:
         """Lets go of it here, when what is under way has ended."""
     @property

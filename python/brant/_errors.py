@@ -75,7 +75,8 @@ class PeerRejected(PeerError):
 
 
 class VersionMismatch(PeerError):
-    """The other process runs a version that cannot talk to this one."""
+    """The other process runs a version that cannot talk to this one; or a library of this process, which something else
+    loaded first, is one that brant cannot use."""
 
     status = "version_mismatch"
 
@@ -102,6 +103,11 @@ class TimedOut(Error, TimeoutError):
     """The time was over first."""
 
     status = "timed_out"
+
+
+class ForeignLibraryWarning(UserWarning):
+    """brant uses a network library that something else in this process, often MPI, has brought: the text says which one
+    and what to do. `warnings.simplefilter("error", brant.ForeignLibraryWarning)` makes it an exception of the start."""
 
 
 _CLASSES = {

@@ -162,6 +162,7 @@ int Runtime::size() const noexcept { return engine_->job().size; }
 int Runtime::local_rank() const noexcept { return engine_->job().local_rank; }
 int Runtime::local_size() const noexcept { return engine_->job().local_size; }
 const std::string& Runtime::network() const noexcept { return engine_->wire().capabilities().version; }
+const std::string& Runtime::network_remark() const noexcept { return engine_->wire().capabilities().remark; }
 
 PathUse Runtime::path_use() const noexcept {
   PathUse use;

@@ -78,6 +78,7 @@ using FailureHandler = void (*)(void* context, WireEndpoint* endpoint) noexcept;
 struct WireCapabilities {
   std::string name;     ///< "ucx", "loopback", "faulty(ucx)".
   std::string version;  ///< "UCX 1.22.0 (path of the library)".
+  std::string remark;   ///< What the program should know of that library, in whole sentences; empty: nothing.
   bool active_messages = false;
   bool remote_memory = false;  ///< `Wire::remote_memory()` is not null.
   bool between_processes = false;

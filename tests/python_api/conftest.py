@@ -38,7 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
-    return {**plain, "PYTHONPATH": str(PACKAGE), "BRANT_CALIBRATION": "off", "BRANT_GPU": "none", **more}
+    # What pytest finds by a path of its own (PyTorch, in the stage that unpacks it) the processes find as well.
+    path = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**plain, "PYTHONPATH": path, "BRANT_CALIBRATION": "off", "BRANT_GPU": "none", **more}
 
 
 LIMIT_S = 60

@@ -13,6 +13,7 @@ import time
 import numpy
 import pytest
 from conftest import START, brant, environment, run_job
+from test_arrays import OnDevice
 
 PLACE = pathlib.Path(os.environ.get("MEETING_PLACE", "."))
 LIMIT_S = 40
@@ -277,14 +278,125 @@ async def reads_device_memory() -> None:
     assert (host == numpy.arange(5120, 10240).reshape(10, 512)).all()
     assert (await there[5].read())[0] == 5 * 512
     await there[3].write(numpy.full(512, -1.0))
-    with pytest.raises(brant.NotSupported, match="does not lie together"):
-        there[::2].read(brant.empty((32, 512), memory="emulated"))
     say("done", b"")
     await agent.close()
 
 
 def test_an_agent_gets_at_memory_of_a_device(tmp_path: pathlib.Path) -> None:
     meet(owns_device_memory, [reads_device_memory], tmp_path, "brant", BRANT_GPU="emulated")
+
+
+WHOLE = numpy.arange(40 * 30 * 20, dtype="int64").reshape(40, 30, 20)
+PARTS = [
+    (slice(None), 3),
+    (slice(2, 30, 7),),
+    (slice(None), slice(None), 5),
+    (slice(1, 40, 2), slice(0, 30, 3), slice(2, 18)),
+    (slice(3, 9), slice(None, None, 4), slice(None, None, 5)),
+    (7, slice(1, None, 6)),
+    (slice(4, 5), slice(2, 3), 7),
+]
+
+
+def on_device(values: numpy.ndarray):
+    array = brant.empty(values.shape, values.dtype, memory="emulated")
+    array.copy_from(values)
+    return array
+
+
+async def owns_memory_of_both_kinds() -> None:
+    """Mapped memory of a device, mapped memory of the host, and memory that a network reaches."""
+    agent = brant.Agent()
+    arrays = [on_device(WHOLE), brant.empty(WHOLE.shape, "int64"), WHOLE.copy()]
+    arrays[1][...] = WHOLE
+    for array, name in zip(arrays, ("device", "host", "network"), strict=True):
+        say(name, agent.register(array).descriptor())
+    await hear("done")
+    expected = WHOLE.copy()
+    for index in PARTS:
+        expected[index] = -expected[index]
+    seen = numpy.zeros_like(WHOLE)
+    arrays[0].copy_to(seen)
+    for array in (seen, *arrays[1:]):
+        numpy.testing.assert_array_equal(array, expected)
+
+
+async def slices_of_several_runs_and_devices() -> None:
+    agent = brant.Agent()
+    for name in ("device", "host", "network"):
+        there = await agent.connect(await hear(name), timeout=20)
+        for index in PARTS:
+            part = WHOLE[index]
+            host, device = numpy.zeros(part.shape, "int64"), on_device(numpy.zeros(part.shape, "int64"))
+            assert await there[index].read(host) is host
+            numpy.testing.assert_array_equal(host, part)
+            host[...] = 0
+            assert await there[index].read(device, timeout=10) is device
+            device.copy_to(host)
+            numpy.testing.assert_array_equal(host, part)
+        # Into an array of the device that is not in C order.
+        columns = on_device(numpy.zeros((20, 40), "int64"))
+        in_columns = OnDevice(columns, (40, 20), strides=(8, 320))
+        if name == "network":
+            with pytest.raises(brant.NotSupported, match="make it contiguous first"):
+                there[:, 3].read(in_columns)
+        else:
+            await there[:, 3].read(in_columns)
+            seen = numpy.zeros((20, 40), "int64")
+            columns.copy_to(seen)
+            numpy.testing.assert_array_equal(seen.T, WHOLE[:, 3])
+        current = WHOLE.copy()
+        for number, index in enumerate(PARTS):
+            negative = numpy.ascontiguousarray(-current[index])
+            await there[index].write(on_device(negative) if number % 2 == 0 else negative)
+            current[index] = -current[index]
+        with pytest.raises(brant.InvalidArgument, match="a part of"):
+            there[:, 3].read(on_device(numpy.zeros((40, 21), "int64")))
+        there.close()
+    say("done", b"")
+    await agent.close()
+
+
+def test_slices_of_several_runs_come_from_and_into_devices(tmp_path: pathlib.Path) -> None:
+    both = [slices_of_several_runs_and_devices]
+    meet(owns_memory_of_both_kinds, both, tmp_path, "brant", BRANT_GPU="emulated")
+
+
+async def owns_what_is_only_read() -> None:
+    agent = brant.Agent()
+    array, constant = numpy.arange(1000.0), numpy.arange(50)
+    constant.setflags(write=False)
+    with pytest.raises(brant.InvalidArgument, match="read-only"):
+        agent.register(constant)
+    region = agent.register(array)
+    say("reads", region.descriptor(read_only=True))
+    say("constant", agent.register(constant, read_only=True).descriptor())
+    say("writes", region.descriptor())
+    await hear("done")
+    assert (array[:10] == -1).all() and (array[10:] == numpy.arange(10.0, 1000)).all()
+
+
+async def reads_what_is_only_read() -> None:
+    async with brant.Agent() as agent:
+        reads, constant, writes = [await agent.connect(await hear(name)) for name in ("reads", "constant", "writes")]
+        assert (reads.is_read_only, constant.is_read_only, writes.is_read_only) == (True, True, False)
+        assert (await constant.read() == numpy.arange(50)).all() and (await reads[3:5].read()).tolist() == [3, 4]
+        for part, values in (
+            (reads, numpy.zeros(1000)),
+            (reads[::2], numpy.zeros(500)),
+            (constant[1], numpy.zeros(())),
+        ):
+            with pytest.raises(brant.PeerRejected, match="for reading alone") as caught:
+                part.write(values)
+            assert caught.value.peer == reads.peer
+        await writes[:10].write(numpy.full(10, -1.0))
+        assert (await reads[:10].read() == -1).all()
+        say("done", b"")
+
+
+@pytest.mark.parametrize("loop", ["brant", "asyncio"])
+def test_a_descriptor_may_be_for_reading_alone(loop: str, tmp_path: pathlib.Path) -> None:
+    meet(owns_what_is_only_read, [reads_what_is_only_read], tmp_path, loop)
 
 
 # Ends

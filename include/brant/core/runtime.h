@@ -166,6 +166,9 @@ class BRANT_API Runtime {
   [[nodiscard]] Worker& worker() noexcept { return *worker_; }
   /// The network library, its version and where it was loaded from: "UCX 1.22.0 (/path)".
   [[nodiscard]] const std::string& network() const noexcept;
+  /// What the program should know of that library, with the cure: another library of the process, often MPI, brought
+  /// it. Empty: nothing. The log has said it.
+  [[nodiscard]] const std::string& network_remark() const noexcept;
   /// By which paths this process has sent so far. Cost: a few loads.
   [[nodiscard]] PathUse path_use() const noexcept;
   /// The device this process works with; "host" without one. What it can do is in brant/device.h.

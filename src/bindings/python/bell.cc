@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <set>
+
 #include "bindings/python/errors.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
@@ -39,10 +41,23 @@ nb::object for_kernels(const char* name, const notify::Word* place, notify::Word
   return nb::module_::import_("brant._kernels").attr(name)(reinterpret_cast<std::uintptr_t>(place), number);
 }
 
+/// The handles of those that live. With the GIL.
+std::set<std::uintptr_t>& own_streams() {
+  static auto* const handles = new std::set<std::uintptr_t>;  // never destroyed, as Process
+  return *handles;
+}
+
 }  // namespace
 
-OwnStream::OwnStream() : stream_(std::make_shared<Stream>(Process::get().runtime().device().create_stream())) {}
-OwnStream::~OwnStream() { lay_aside(std::move(stream_)); }
+OwnStream::OwnStream() : stream_(std::make_shared<Stream>(Process::get().runtime().device().create_stream())) {
+  own_streams().insert(handle());
+}
+OwnStream::~OwnStream() {
+  own_streams().erase(handle());
+  lay_aside(std::move(stream_));
+}
+
+bool OwnStream::is_one(std::uintptr_t handle) noexcept { return own_streams().contains(handle); }
 
 void OwnStream::synchronize() {
   static_cast<void>(Process::get().runtime());

@@ -24,6 +24,8 @@ class OwnStream {
 
   void synchronize();
   [[nodiscard]] std::uintptr_t handle() const noexcept;
+  /// There is a stream of this class with that handle.
+  [[nodiscard]] static bool is_one(std::uintptr_t handle) noexcept;
 
  private:
   std::shared_ptr<Stream> stream_;

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,6 +21,10 @@ namespace brant::python {
 namespace {
 
 constexpr double kNoLimit = -1;
+/// Sends of one end that wait for arrays to be computed: as many as there can be on their way.
+constexpr std::size_t kLineMax = 65536;
+/// How long a close waits for arrays that are sent and not computed yet.
+constexpr auto kLinePatience = std::chrono::seconds(5);
 
 ChannelOptions options_of(const std::string& path, bool raw) {
   ChannelOptions options;
@@ -88,7 +93,7 @@ nb::object ChannelEnd::send(nb::handle object) {
   check_usable();
   auto [result, sending] = make<Sending>(*this, nb::borrow(self_of(*this)), Moment::source_free);
   sending->add(object);
-  sending->post(kNoLimit);
+  sending->start(kNoLimit);
   return std::move(result);
 }
 
@@ -100,7 +105,7 @@ nb::object ChannelEnd::send_several(const nb::args& objects, const nb::object& t
   auto [result, sending] =
       make<Sending>(*this, nb::borrow(self_of(*this)), delivered ? Moment::delivered : Moment::source_free);
   for (const nb::handle object : objects) sending->add(object);
-  sending->post(seconds);
+  sending->start(seconds);
   return std::move(result);
 }
 
@@ -125,7 +130,7 @@ nb::object ChannelEnd::next() {
   return std::move(result);
 }
 
-void ChannelEnd::close() {
+void ChannelEnd::close_by(TimePoint deadline) {
   if (!channel_.is_open() || Process::get().has_ended()) return;
   static_cast<void>(Process::get().runtime());
   // Those whose turn has not come; the others are told by the channel.
@@ -134,9 +139,19 @@ void ChannelEnd::close() {
     turns_.pop_back();
     (*receiving)->abandon(Status::canceled);
   }
+  if (!turns_.empty() && turns_.front()->abandon(Status::canceled)) turns_.pop_front();
   left_.clear();
+  end_line_by(deadline);
   say_end();
   channel_.close();
+}
+
+void ChannelEnd::close() { close_by(deadline_after(kLinePatience)); }
+
+/// What was sent still arrives: for that its arrays are waited for, within bounds.
+void ChannelEnd::end_line_by(TimePoint deadline) {
+  while (!line_.empty() && line_.front()->wait_for_arrays(deadline)) move_line();
+  while (!line_.empty()) line_.front()->give_up(Status::canceled);
 }
 
 /// The other end's receives need not wait for ever. A message that finds no room in the window ends with the channel,
@@ -151,7 +166,29 @@ void ChannelEnd::say_end() noexcept {
 
 void close_channels() {
   const std::set<ChannelEnd*> ends = std::exchange(open_ends(), {});
-  for (ChannelEnd* end : ends) end->close();
+  const TimePoint deadline = deadline_after(kLinePatience);
+  for (ChannelEnd* end : ends) end->close_by(deadline);
+}
+
+void ChannelEnd::stand_in_line(Sending& sending) {
+  if (line_.size() >= kLineMax)
+    throw failure(Status::limit_reached, name_, peer_,
+                  "a message was not sent, so many wait for arrays to be computed");
+  line_.push_back(&sending);
+}
+
+void ChannelEnd::step_out(Sending& sending) noexcept {
+  const bool first = line_.front() == &sending;
+  line_.erase(std::ranges::find(line_, &sending));
+  if (first && !line_.empty()) Process::get().ended(*line_.front());  // which moves the line
+}
+
+void ChannelEnd::move_line() {
+  while (!line_.empty() && line_.front()->can_leave()) {
+    Sending& first = *line_.front();
+    line_.pop_front();
+    first.leave();
+  }
 }
 
 void ChannelEnd::line_up(Receiving& receiving) {
@@ -160,7 +197,10 @@ void ChannelEnd::line_up(Receiving& receiving) {
     left_.pop_front();
     return receiving.inherit(std::move(message));
   }
-  if (!channel_.is_open() || broken_) return receiving.abandon(broken_ ? Status::peer_rejected : Status::canceled);
+  if (!channel_.is_open() || broken_) {
+    receiving.abandon(broken_ ? Status::peer_rejected : Status::canceled);
+    return;
+  }
   turns_.push_back(&receiving);
   if (turns_.size() == 1) receiving.post_frame();
 }

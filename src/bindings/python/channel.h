@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 
+#include "brant/base/clock.h"
 #include "brant/brant.h"
 
 namespace brant::python {
 
 class Receiving;
+class Sending;
 struct LeftMessage;
 
 /// One end of a channel of Python. Its receives have an order: only the first that has not got its frame has a receive
@@ -30,6 +32,8 @@ class ChannelEnd {
   /// As `recv`, for `async for`: the end of the channel ends the loop.
   [[nodiscard]] nanobind::object next();
   void close();
+  /// What is sent, and whose arrays are not computed yet at that time, ends with `canceled`.
+  void close_by(TimePoint deadline);
 
   /// A message is one transfer: the bytes of an array and no frame, as a channel of C++ has them.
   [[nodiscard]] bool is_raw() const noexcept { return raw_; }
@@ -44,6 +48,15 @@ class ChannelEnd {
   [[nodiscard]] Channel& channel() noexcept { return channel_; }
   /// Transfers of a message were posted, and not all of them: what follows would be taken for the rest.
   void give_up_order() noexcept { broken_ = true; }
+  [[nodiscard]] bool is_out_of_order() const noexcept { return broken_; }
+
+  // The order of sends. Those in line wait until the arrays of the first one are computed.
+  [[nodiscard]] bool has_line() const noexcept { return !line_.empty(); }
+  /// Throws limit_reached.
+  void stand_in_line(Sending& sending);
+  void step_out(Sending& sending) noexcept;
+  /// All that can leave from the front of the line leave.
+  void move_line();
 
   // The turns of receives.
   void line_up(Receiving& receiving);
@@ -57,6 +70,7 @@ class ChannelEnd {
 
  private:
   void check_usable() const;
+  void end_line_by(TimePoint deadline);
   void say_end() noexcept;
 
   int peer_;
@@ -67,6 +81,7 @@ class ChannelEnd {
   bool raw_;
   bool joined_ = false;
   bool broken_ = false;
+  std::deque<Sending*> line_;
   std::deque<Receiving*> turns_;
   std::uint64_t frames_ = 0;
   std::deque<std::shared_ptr<LeftMessage>> left_;  ///< Before all that comes.

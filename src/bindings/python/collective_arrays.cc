@@ -106,7 +106,7 @@ void CollectiveArrays::require_own_device(nb::handle array) const {
 void CollectiveArrays::take_side(Side& side, nb::handle array, View::Access access, bool read) {
   side.read = read;
   require_own_device(array);  // first, since PyTorch refuses to show an array of another GPU
-  if (!side.view.take(array.ptr(), access, View::OnDevice::together, before_))
+  if (!side.view.take(array.ptr(), access, View::OnDevice::together, {.stream = before_}))
     refuse(Status::wrong_kind, "an object of type " + std::string(nb::type_name(array.type()).c_str()) +
                                    " is no array: pass numpy.asarray(value)");
   View& view = side.view;
@@ -131,7 +131,7 @@ void CollectiveArrays::take_side_again(Side& side, View::Access access) {
   }
   if (side.view.is_host() || nb::isinstance<Array>(side.array)) return;
   View now;
-  static_cast<void>(now.take(side.array.ptr(), access, View::OnDevice::together, before_));
+  static_cast<void>(now.take(side.array.ptr(), access, View::OnDevice::together, {.stream = before_}));
   if (now.memory().data != side.memory.data || now.bytes() != side.memory.bytes)
     refuse(Status::invalid_argument, "an array lies elsewhere than when the call was prepared: prepare another one");
 }

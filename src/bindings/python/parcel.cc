@@ -41,7 +41,7 @@ void Parcel::add(nb::handle object, const std::string& subject, int peer) {
 bool Parcel::add_array(nb::handle object, ItemType type) {
   Content& content = add_content(type);
   View& view = content.view;
-  if (!view.take(object.ptr(), View::Access::read, on_device_)) {
+  if (!view.take(object.ptr(), View::Access::read, on_device_, behind_)) {
     contents_.pop_back();
     return false;
   }

@@ -38,6 +38,8 @@ class Parcel {
 
   /// What carries them moves shapes: elements in memory of a device may lie apart.
   void allow_shapes() noexcept { on_device_ = View::OnDevice::apart; }
+  /// Arrays that are still computed are taken as well: whoever uses them asks `producers` first.
+  void leave_waiting_to(Producers& producers) noexcept { behind_.producers = &producers; }
   [[nodiscard]] const std::deque<Content>& contents() const noexcept { return contents_; }
   /// Arrays in memory of a device, or all, up to so many, are described here and travel beside the message. Whether
   /// there are any.
@@ -58,6 +60,7 @@ class Parcel {
 
   std::deque<Content> contents_;
   View::OnDevice on_device_ = View::OnDevice::together;
+  Behind behind_;
 };
 
 /// New memory for an item, and the object that the program gets.

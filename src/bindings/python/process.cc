@@ -56,6 +56,13 @@ void go_on(Awaitable& awaitable) {
   if (!awaitable.has_answer()) awaitable.give_up(Status::internal);
 }
 
+/// A warning of Python, which a program can filter or have raised; brant runs all the same.
+void warn_of_foreign_library(const Runtime& runtime) {
+  if (runtime.network_remark().empty()) return;
+  const nb::object category = nb::module_::import_("brant._errors").attr("ForeignLibraryWarning");
+  if (PyErr_WarnEx(category.ptr(), runtime.network_remark().c_str(), 1) != 0) throw nb::python_error();
+}
+
 }  // namespace
 
 Process& Process::get() {
@@ -104,6 +111,7 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   begin_remote_calls(*runtime_);
   // In a child nobody owns it: what it does at its end would reach into what its parent uses.
   static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { Process::get().owner_ = {}; }));
+  warn_of_foreign_library(*runtime_);
 }
 
 Stream& Process::arrivals() {

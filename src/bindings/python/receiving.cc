@@ -17,7 +17,8 @@ Receiving::~Receiving() { FramePool::get().give_back(std::move(frame_)); }
 
 void Receiving::add_landing(nb::handle array) {
   View& view = given_.emplace_back();
-  if (!view.take(array.ptr(), View::Access::write, View::OnDevice::apart))
+  const Behind behind = {.producers = end_.is_raw() ? nullptr : &producers_};  // raw: posted at once, in order
+  if (!view.take(array.ptr(), View::Access::write, View::OnDevice::apart, behind))
     throw Error(Status::wrong_kind, end_.name() + ": `out` takes arrays, and an object of type " +
                                         std::string(nb::type_name(array.type()).c_str()) + " is none that can receive");
   given_objects_.push_back(nb::borrow(array));
@@ -27,6 +28,7 @@ void Receiving::start(double timeout) {
   if (end_.is_raw() && given_.size() != 1)
     throw Failure(Status::invalid_argument, end_.name() + " is raw: it receives into one array, `out`", end_.name(),
                   end_.peer());
+  producers_.start(*this);
   hold();
   if (timeout >= 0) set_deadline(timeout);
   if (end_.is_raw()) {
@@ -75,14 +77,19 @@ void Receiving::post_frame() {
   if (pending_ == 0) Process::get().ended(*this);  // not at once: a hundred thousand that fail must not nest
 }
 
+bool Receiving::waits_for_landings() const noexcept {
+  return producers_.are_busy() && pending_ == 0 && outcome_.ok() &&
+         (stage_ == Stage::frame || stage_ == Stage::description);
+}
+
 void Receiving::advance() {
   if (stage_ == Stage::ended) return;
   const nb::object keeps = nb::borrow(self());
-  if (pending_ != 0) {
-    if (is_overdue() && !has_answer()) give_up(Status::timed_out);
+  if (pending_ != 0 || stage_ == Stage::in_line || stage_ == Stage::inheriting || waits_for_landings()) {
+    if (is_overdue() && !has_answer()) return give_up(Status::timed_out);
+    if (stage_ == Stage::inheriting && inherits_->here) take_over();
     return;
   }
-  if (stage_ == Stage::in_line || stage_ == Stage::inheriting) return give_up(Status::timed_out);
   if (!outcome_.ok() && status_ == Status::ok) {
     const bool first = stage_ != Stage::content;
     if (stage_ == Stage::description) end_.give_up_order();
@@ -132,6 +139,8 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
   }
   const bool within = (header_.flags & FrameHeader::kContent) != 0;
   std::string unfit = why_unfit();
+  const Status landing = producers_.status();
+  if (landing != Status::ok) unfit = "the stream that works with `out` failed: " + std::string(status_text(landing));
   const bool pickled = std::ranges::any_of(items_, [](const Item& item) {
     return item.header.type == ItemType::object || item.header.type == ItemType::buffer;
   });
@@ -147,7 +156,7 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
     }
   }
   if (!unfit.empty()) {
-    status_ = distrusted ? Status::peer_rejected : Status::invalid_argument;
+    status_ = distrusted ? Status::peer_rejected : landing != Status::ok ? landing : Status::invalid_argument;
     why_ = std::move(unfit);
     landings_.clear();
   }
@@ -290,13 +299,16 @@ void Receiving::end(Status status, std::string why) {
   for (Landing& landing : landings_) landing.view.reset();
   FramePool::get().give_back(std::move(frame_));
   ops_.clear();
+  producers_.drop();
   answer();
   if (left_ != nullptr) fill_left();
   release();
 }
 
-void Receiving::abandon(Status status) {
-  if (stage_ == Stage::in_line) end(status, {});
+bool Receiving::abandon(Status status) {
+  const bool unheard = stage_ == Stage::in_line || waits_for_landings();
+  if (unheard) end(status, {});
+  return unheard;
 }
 
 // Receives that are given up
@@ -367,6 +379,7 @@ void Receiving::inherit(std::shared_ptr<LeftMessage> message) {
 
 /// The message that it inherits has come, or failed. One that did not fit is gone, and the next is waited for.
 void Receiving::take_over() {
+  if (producers_.are_busy()) return;  // `advance` comes back
   const nb::object keeps = nb::borrow(self());
   const std::shared_ptr<LeftMessage> message = std::exchange(inherits_, nullptr);
   if (message->status == Status::invalid_argument) {

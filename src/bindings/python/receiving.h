@@ -11,6 +11,7 @@
 
 #include "bindings/python/awaitable.h"
 #include "bindings/python/parcel.h"
+#include "bindings/python/producers.h"
 
 namespace brant::python {
 
@@ -31,7 +32,8 @@ struct LeftMessage {
   std::vector<nanobind::object> given;  ///< Where it lies, if the receive that was given up had named arrays.
 };
 
-/// A message that is waited for: its frame first, then what the frame says comes.
+/// A message that is waited for: its frame first, then what the frame says comes. That is let in when no stream works
+/// with the arrays that it lands in.
 class Receiving final : public Awaitable {
  public:
   Receiving(ChannelEnd& end, nanobind::object end_object) noexcept : end_(end), end_object_(std::move(end_object)) {}
@@ -44,8 +46,8 @@ class Receiving final : public Awaitable {
   void start(double timeout);
   /// It is the first in line.
   void post_frame();
-  /// The channel was closed before its turn came.
-  void abandon(Status status);
+  /// The channel was closed before its turn came, or before its message was let in. False: the channel tells it.
+  bool abandon(Status status);
   /// Its message has not come yet, and it can be withdrawn.
   [[nodiscard]] bool is_withdrawable() const noexcept;
   void withdraw();
@@ -61,6 +63,8 @@ class Receiving final : public Awaitable {
   enum class Stage : std::uint8_t { in_line, inheriting, frame, description, content, ended };
 
   void post_raw();
+  /// Its frame is here, and a stream still works with where the content shall land.
+  [[nodiscard]] bool waits_for_landings() const noexcept;
   void post_part(Buffer landing, const std::optional<Shape>& shape = {});
   void on_frame();
   void on_description(std::span<const std::byte> description, std::span<const std::byte> content);
@@ -88,6 +92,7 @@ class Receiving final : public Awaitable {
   std::unique_ptr<std::byte[]> frame_;
   std::vector<std::byte> apart_;
   std::vector<Item> items_;
+  Producers producers_;  ///< Of the arrays of `given_`.
   std::deque<View> given_;
   std::vector<nanobind::object> given_objects_;
   std::vector<Landing> landings_;

@@ -2,8 +2,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/python/one_operation.h"
 #include "bindings/python/view.h"
@@ -11,10 +16,11 @@
 
 namespace brant::python {
 
-/// An array that other processes may read and write, held while it is exposed.
+/// An array that other processes may read and write, held while it is exposed. One that is read-only here may be
+/// exposed to those who only read it.
 class ExposedArray {
  public:
-  explicit ExposedArray(nanobind::handle array);
+  ExposedArray(nanobind::handle array, bool read_only);
   ExposedArray(const ExposedArray&) = delete;
   ExposedArray& operator=(const ExposedArray&) = delete;
   ~ExposedArray();
@@ -32,6 +38,14 @@ class ExposedArray {
   std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
 
+/// How the bytes of a transfer lie, if not in one run: at most one of the two.
+struct Layout {
+  /// In the segment, from the offset on: the bytes of a run, and how many there are how far apart, innermost first.
+  std::optional<std::pair<std::size_t, std::vector<std::pair<std::size_t, std::ptrdiff_t>>>> steps;
+  /// Of the array, whose elements lie together in C order: where the bytes begin, and how many.
+  std::optional<std::pair<std::size_t, std::size_t>> part;
+};
+
 /// An array of another process, to put into and to get from.
 class RemoteArray {
  public:
@@ -40,14 +54,18 @@ class RemoteArray {
   RemoteArray& operator=(const RemoteArray&) = delete;
   ~RemoteArray();
 
-  [[nodiscard]] nanobind::object put(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout);
-  [[nodiscard]] nanobind::object get(nanobind::handle out, std::uint64_t offset, const nanobind::object& timeout);
+  [[nodiscard]] nanobind::object put(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout,
+                                     const Layout& layout);
+  [[nodiscard]] nanobind::object get(nanobind::handle out, std::uint64_t offset, const nanobind::object& timeout,
+                                     const Layout& layout);
   void close();
 
   [[nodiscard]] RemoteSegment& segment() noexcept { return *segment_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return segment_->size(); }
+  /// It is reached without a network: there, elements of a transfer may lie apart.
+  [[nodiscard]] bool is_mapped() const;
 
  private:
   void check_usable() const;
@@ -63,11 +81,14 @@ class Transferring final : public OneOperation {
   Transferring(RemoteArray& target, nanobind::object target_object, RmaDirection direction) noexcept
       : target_(target), target_object_(std::move(target_object)), direction_(direction) {}
 
-  void start(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout);
+  void start(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout, const Layout& layout);
   PyObject* take() override;
 
  private:
   void finish() override;
+  [[noreturn]] void refuse(const std::string& why) const;
+  /// Where the bytes are here, as the layout says; sets the shapes where they lie apart.
+  [[nodiscard]] Buffer memory_for(const Layout& layout);
 
   RemoteArray& target_;
   nanobind::object target_object_;
@@ -75,6 +96,7 @@ class Transferring final : public OneOperation {
   nanobind::object array_;
   View view_;
   std::unique_ptr<std::byte[]> packed_;
+  std::optional<TransferShapes> shapes_;
 };
 
 void bind_segments(nanobind::module_& module);

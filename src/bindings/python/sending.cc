@@ -65,35 +65,48 @@ void Sending::post_part(ConstBuffer source, const std::optional<Shape>& shape) {
   outcome_.join({posted, 0});
 }
 
-void Sending::post_raw() {
+void Sending::check_raw() const {
   if (parcel_.contents().size() != 1 || parcel_.contents().front().header.type == ItemType::object)
     throw Failure(Status::invalid_argument, end_.name() + " is raw: it sends one array, or bytes, at a time",
                   end_.name(), end_.peer());
-  post_part(parcel_.contents().front().memory(), parcel_.contents().front().shape);
 }
 
-void Sending::post(double timeout) {
-  const bool within = !end_.is_raw() && write_frame();
-  if (end_.is_raw()) {
-    post_raw();
-  } else {
-    post_part({frame_.get(), frame_bytes_, MemoryKind::host});
-  }
-  // Whoever sends so much waits for none of it, and would not hear of it there.
-  if (outcome_.status == Status::limit_reached && pending_ == 0)
-    throw failure(outcome_.status, end_.name(), end_.peer(), "a message was not sent, so many are under way");
+void Sending::post() {
+  if (!end_.is_raw()) post_part({frame_.get(), frame_bytes_, MemoryKind::host});
   if (!apart_.empty()) post_part({apart_.data(), apart_.size(), MemoryKind::host});
   for (const Parcel::Content& item : parcel_.contents()) {
-    if (within || end_.is_raw()) break;
-    if (item.header.bytes != 0) post_part(item.memory(), item.shape);
+    if (within_) break;
+    if (item.header.bytes != 0 || end_.is_raw()) post_part(item.memory(), item.shape);
   }
-  if (pending_ == 0) {
-    let_go();
-    return answer();
+  if (within_) parcel_.clear();  // it has been copied
+}
+
+void Sending::start(double timeout) {
+  end_.is_raw() ? check_raw() : static_cast<void>(within_ = write_frame());
+  if (!producers_.are_idle() || end_.has_line()) {
+    producers_.start(*this);
+    end_.stand_in_line(*this);
+    stage_ = Stage::in_line;
+  } else {
+    post();
+    // Whoever sends so much waits for none of it, and would not hear of it there.
+    if (outcome_.status == Status::limit_reached && pending_ == 0)
+      throw failure(outcome_.status, end_.name(), end_.peer(), "a message was not sent, so many are under way");
+    if (pending_ == 0) {
+      let_go();
+      return answer();
+    }
   }
-  if (within) parcel_.clear();  // it has been copied
   hold();
   if (timeout >= 0) set_deadline(timeout);
+}
+
+void Sending::leave() {
+  stage_ = Stage::left;
+  outcome_.join({end_.is_out_of_order() ? Status::peer_rejected : producers_.status(), 0});
+  if (outcome_.ok()) post();
+  if (outcome_.status == Status::limit_reached && pending_ == 0) end_.give_up_order();  // nobody may be waiting for it
+  if (pending_ == 0) Process::get().ended(*this);
 }
 
 void Sending::let_go() noexcept {
@@ -101,9 +114,14 @@ void Sending::let_go() noexcept {
   FramePool::get().give_back(std::move(frame_));
   apart_ = {};
   ops_.clear();
+  producers_.drop();
 }
 
 void Sending::advance() {
+  if (stage_ == Stage::in_line) {
+    if (is_overdue()) return give_up(Status::timed_out);
+    return end_.move_line();
+  }
   if (pending_ != 0) {
     if (is_overdue()) give_up(Status::timed_out);
     return;
@@ -114,10 +132,16 @@ void Sending::advance() {
   release();
 }
 
-/// What the network has goes on, and the arrays stay held.
+/// What the network has goes on, and the arrays stay held. What has not left yet does not leave.
 void Sending::give_up(Status status) {
   if (has_answer()) return;
   given_up_ = status;
+  if (stage_ == Stage::in_line) {
+    stage_ = Stage::withdrawn;
+    producers_.drop();
+    end_.step_out(*this);
+    Process::get().ended(*this);  // which lets it go
+  }
   answer();
 }
 

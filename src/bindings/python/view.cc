@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "bindings/python/array.h"
+#include "bindings/python/bell.h"
 #include "bindings/python/dlpack.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/process.h"
+#include "bindings/python/producers.h"
 #include "bindings/python/stream_handle.h"
 #include "brant/device.h"
 
@@ -51,24 +53,28 @@ Runtime& runtime_with_device() {
   return runtime;
 }
 
-/// What the producer of the array queued there comes before what is done with it from here on.
-void wait_for(Stream& stream) {
-  if (const Status status = stream.synchronize(); status != Status::ok)
-    throw Error(status, "the stream that computes an array failed: " + std::string(status_text(status)));
+/// What the producer of the array queued on `theirs` comes before what is done with it from here on.
+void put_behind(Stream& theirs, const Behind& behind) {
+  if (behind.producers != nullptr) return behind.producers->add(theirs);
+  if (behind.stream == nullptr) return wait_for(theirs);
+  if (theirs.native() != behind.stream->native()) put_in_order(theirs, *behind.stream);
 }
 
-void* stream_of_interface(nb::handle stream) {
-  return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream));  // 1: legacy, 2: per thread, as CUDA has it
+/// 1 and 2 are CUDA's default streams; any number is a CUstream, but on the emulated device, whose streams are brant's.
+Stream stream_of_interface(nb::handle stream) {
+  const auto handle = nb::cast<std::uintptr_t>(stream);
+  Runtime& runtime = OwnStream::is_one(handle) ? Process::get().runtime() : runtime_with_device();
+  return runtime.device().borrow_stream(reinterpret_cast<void*>(handle));
 }
 
 /// By a stream of this process, unless it is used on one: the default one has a name alone, which means another stream
 /// for each device.
-nb::object capsule_in_order(nb::handle array, Stream* before) {
+nb::object capsule_in_order(nb::handle array, const Behind& behind) {
   runtime_with_device();
-  Stream& stream = before != nullptr ? *before : Process::get().arrivals();
+  Stream& stream = behind.stream != nullptr ? *behind.stream : Process::get().arrivals();
   const auto handle = reinterpret_cast<std::uintptr_t>(static_cast<StreamHandle>(stream));
   nb::object capsule = array.attr("__dlpack__")(nb::arg("stream") = handle);
-  if (before == nullptr) wait_for(stream);
+  put_behind(stream, behind);
   return capsule;
 }
 
@@ -156,7 +162,7 @@ void View::clear() noexcept {
   Py_XDECREF(std::exchange(owner_, nullptr));
 }
 
-bool View::take(PyObject* array, Access access, OnDevice on_device, Stream* before) {
+bool View::take(PyObject* array, Access access, OnDevice on_device, const Behind& behind) {
   on_device_ = on_device;
   if (nb::isinstance<Array>(array)) {
     const Array& ours = *nb::inst_ptr<Array>(array);
@@ -171,10 +177,10 @@ bool View::take(PyObject* array, Access access, OnDevice on_device, Stream* befo
     return true;
   }
   if (const nb::object interface = cuda_interface_of(array); interface.is_valid())
-    return take_cuda(array, nb::cast<nb::dict>(interface), access, before);
+    return take_cuda(array, nb::cast<nb::dict>(interface), access, behind);
   if (PyObject_CheckBuffer(array) != 0) return take_buffer(array, access);
   if (PyType_Check(array) != 0) return false;
-  if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array, before);
+  if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array, behind);
   return false;
 }
 
@@ -206,7 +212,7 @@ bool View::take_buffer(PyObject* array, Access access) {
   return true;
 }
 
-bool View::take_cuda(PyObject* array, const nb::dict& description, Access access, Stream* before) {
+bool View::take_cuda(PyObject* array, const nb::dict& description, Access access, const Behind& behind) {
   const auto typestr = nb::cast<std::string>(description["typestr"]);
   own_format_ = format_of_typestr(typestr);
   const nb::tuple data = nb::cast<nb::tuple>(description["data"]);
@@ -217,16 +223,12 @@ bool View::take_cuda(PyObject* array, const nb::dict& description, Access access
   // Before version 3 the interface says nothing of streams (PyTorch, JAX), and it has no name for bfloat16.
   const bool is_ordered = description.contains("version") && nb::cast<int>(description["version"]) >= 3;
   if ((!is_ordered || own_format_.empty()) && PyObject_HasAttrString(array, "__dlpack__") != 0)
-    return take_dlpack(array, before);
+    return take_dlpack(array, behind);
   if (own_format_.empty())
     throw Error(Status::not_supported, "arrays of the type '" + typestr + "' cannot be sent from a GPU");
   if (description.contains("stream") && !description["stream"].is_none()) {
-    Stream theirs = runtime_with_device().device().borrow_stream(stream_of_interface(description["stream"]));
-    if (before == nullptr) {
-      wait_for(theirs);
-    } else if (theirs.native() != before->native()) {
-      put_in_order(theirs, *before);
-    }
+    Stream theirs = stream_of_interface(description["stream"]);
+    put_behind(theirs, behind);
   }
   owner_ = Py_NewRef(array);
   data_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
@@ -241,13 +243,13 @@ bool View::take_cuda(PyObject* array, const nb::dict& description, Access access
   return true;
 }
 
-bool View::take_dlpack(PyObject* array, Stream* before) {
+bool View::take_dlpack(PyObject* array, const Behind& behind) {
   const auto device = nb::cast<std::pair<int, int>>(nb::handle(array).attr("__dlpack_device__")());
   const bool on_gpu = device.first == kDlCuda || device.first == kDlCudaManaged;
   if (!on_gpu && device.first != kDlCpu && device.first != kDlCudaHost)
     throw Error(Status::not_supported, "an array lies on a device that brant does not know (DLPack device type " +
                                            std::to_string(device.first) + ")");
-  nb::object capsule = on_gpu ? capsule_in_order(array, before) : nb::handle(array).attr("__dlpack__")();
+  nb::object capsule = on_gpu ? capsule_in_order(array, behind) : nb::handle(array).attr("__dlpack__")();
   const DlTensor* tensor = tensor_of(capsule.ptr());
   own_format_ = format_of(*tensor);
   if (own_format_.empty())

@@ -13,6 +13,14 @@
 
 namespace brant::python {
 
+class Producers;
+
+/// What comes after an array has been computed. Nothing named: the call that takes it, which waits for that.
+struct Behind {
+  Stream* stream = nullptr;        ///< What that stream does from here on.
+  Producers* producers = nullptr;  ///< What whoever asks them does then.
+};
+
 enum class Order : std::uint8_t { c, fortran, strided };
 
 /// An array of Python as brant sees it: where it lies, what its elements are, in what order. Taken from the buffer
@@ -31,9 +39,8 @@ class View {
 
   /// False, without an exception: it is no array whose bytes could travel as they are (objects, datetime64). Throws
   /// InvalidArgument for what is an array and cannot be used: read-only to be written, strided device memory where it
-  /// must lie together. What computes it is over then; or, with a stream `before`, it comes before what that stream
-  /// does from here on.
-  bool take(PyObject* array, Access access, OnDevice on_device = OnDevice::together, Stream* before = nullptr);
+  /// must lie together. What computes it comes first, as `behind` says.
+  bool take(PyObject* array, Access access, OnDevice on_device = OnDevice::together, const Behind& behind = {});
   void clear() noexcept;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -60,8 +67,8 @@ class View {
 
  private:
   bool take_buffer(PyObject* array, Access access);
-  bool take_cuda(PyObject* array, const nanobind::dict& description, Access access, Stream* before);
-  bool take_dlpack(PyObject* array, Stream* before);
+  bool take_cuda(PyObject* array, const nanobind::dict& description, Access access, const Behind& behind);
+  bool take_dlpack(PyObject* array, const Behind& behind);
   /// Of what did not come by the buffer protocol; strides in bytes, none: C order.
   void set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> strides);
 

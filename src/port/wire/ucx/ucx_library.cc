@@ -24,10 +24,16 @@ constexpr std::string_view kCure =
     "Cure: pip install libucx-cu13 into the active Python environment, install a system UCX 1.16 or newer, or name one "
     "with BRANT_UCX=PATH.";
 
+constexpr std::string_view kCureOfForeign =
+    "Cure: start brant, or load its UCX (in Python libucx.load_library()), before the library that brings the other "
+    "one, "
+    "which is often MPI.";
+
 /// The library that is taken; none if nothing could be opened.
 struct Loaded {
   std::optional<DynamicLibrary> library;
   bool was_mapped = false;
+  bool is_foreign = false;  ///< Mapped by others, and none that would have been chosen.
 };
 
 std::optional<DynamicLibrary> try_open(const std::string& name, std::vector<std::string>& tried) {
@@ -81,9 +87,8 @@ Loaded open_wanted(std::string_view wanted, const DynamicLibrary& mapped, std::v
     }
     throw Error(Status::version_mismatch,
                 fmt::format("wire ucx: BRANT_UCX={} was asked for, but this process has mapped {} already, and two UCX "
-                            "sets in one process crash. "
-                            "Cure: load brant before the other library (often MPI), or unset BRANT_UCX.",
-                            wanted, have));
+                            "sets in one process crash. {} Or unset BRANT_UCX.",
+                            wanted, have, kCureOfForeign));
   }
   return {open_first(candidates, tried), false};
 }
@@ -94,16 +99,12 @@ Loaded open_default(const DynamicLibrary& mapped, std::vector<std::string>& trie
     const std::string have = file_of(mapped);
     bool ours = false;
     for (const UcxPlace& place : places) {
+      // The wheel has the library under several names, as files of their own.
       std::error_code error;
-      ours = ours || (is_file(place.path) && fs::equivalent(place.path, have, error));
+      const fs::path folder = fs::path(place.path).parent_path();
+      ours = ours || (is_file(place.path) && fs::equivalent(folder, fs::path(have).parent_path(), error));
     }
-    if (!ours) {
-      log::warn(
-          "wire ucx: using {}, which another library of this process loaded first; it may lack GPU support. "
-          "Load brant before it to get brant's own UCX.",
-          have);
-    }
-    return {mapped, true};
+    return {mapped, true, !ours};
   }
   for (const UcxPlace& place : places) {
     if (!place.refused.empty()) {
@@ -207,10 +208,18 @@ UcxLibrary load() {
         Status::version_mismatch,
         fmt::format("wire ucx: {} is UCX {}, brant needs {}.{} or newer{}.{}\n{}", lib.path, lib.version, kOldestMajor,
                     kOldestMinor, loaded.was_mapped ? " (another library of this process loaded it first)" : "",
-                    tried.empty() ? "" : " Passed over:" + listed(tried), kCure));
+                    tried.empty() ? "" : " Passed over:" + listed(tried), loaded.is_foreign ? kCureOfForeign : kCure));
   }
   bind_all(*loaded.library, lib);
   check_one_set(lib);
+  if (loaded.is_foreign) {
+    lib.remark = fmt::format(
+        "brant uses UCX {} of {}, which another library of this process loaded first: it may lack support for GPUs, "
+        "and "
+        "all processes of a job need the same. {}",
+        lib.version, lib.path, kCureOfForeign);
+    log::warn("wire ucx: {}", lib.remark);
+  }
   return lib;
 }
 

@@ -59,6 +59,7 @@ struct UcxLibrary {
   std::string path;           ///< The file libucp was loaded from.
   std::string version;        ///< "1.22.0"
   unsigned version_code = 0;  ///< major << 16 | minor << 8 | release
+  std::string remark;         ///< Whose it is, and why that matters, if others brought it; else empty.
 };
 
 /// Loads on the first call. Thread-safe. Throws Error (see open.h).

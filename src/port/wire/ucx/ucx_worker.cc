@@ -56,6 +56,7 @@ WireCapabilities UcxWorker::capabilities() const {
   WireCapabilities capabilities;
   capabilities.name = "ucx";
   capabilities.version = fmt::format("UCX {} ({})", library_.version, library_.path);
+  capabilities.remark = library_.remark;
   capabilities.active_messages = true;
   capabilities.remote_memory = true;
   capabilities.between_processes = true;
