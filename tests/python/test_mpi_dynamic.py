@@ -341,6 +341,71 @@ def test_threads_connect_and_accept_at_the_same_time(tmp_path, service):
         assert printed.count("met") == 6, printed
 
 
+CROSSING = r"""
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+enum { kTimes = 10 };
+static char own[MPI_MAX_PORT_NAME], theirs[MPI_MAX_PORT_NAME];
+static MPI_Comm accepts, connects;
+static void work(MPI_Comm between, int high) {
+  MPI_Comm all;
+  int one = 1, sum = 0;
+  MPI_Intercomm_merge(between, high, &all);
+  for (int i = 0; i < 5; ++i) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
+  if (sum != 4) puts("wrong");
+  MPI_Comm_disconnect(&all);
+  MPI_Comm_disconnect(&between);
+}
+static void* accept_all(void* unused) {
+  MPI_Comm between;
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Comm_accept(own, MPI_INFO_NULL, 0, accepts, &between);
+    work(between, 0);
+  }
+  return unused;
+}
+static void* connect_all(void* unused) {
+  MPI_Comm between;
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Comm_connect(theirs, MPI_INFO_NULL, 0, connects, &between);
+    work(between, 1);
+  }
+  return unused;
+}
+int main(int argc, char** argv) {
+  int level, rank;
+  pthread_t threads[2];
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_dup(MPI_COMM_WORLD, &accepts);
+  MPI_Comm_dup(MPI_COMM_WORLD, &connects);
+  if (rank == 0) {
+    MPI_Open_port(MPI_INFO_NULL, own);
+    MPI_Publish_name(argv[1], MPI_INFO_NULL, own);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    while (MPI_Lookup_name(argv[2], MPI_INFO_NULL, theirs) != MPI_SUCCESS) usleep(1000);
+  }
+  pthread_create(&threads[0], NULL, accept_all, NULL);
+  pthread_create(&threads[1], NULL, connect_all, NULL);
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_two_jobs_connect_to_each_other_at_the_same_time(tmp_path, service):
+    program = compiled(tmp_path, CROSSING, ".c", "-pthread")
+    there, back = f"{service} there", f"{service} back"
+    jobs = [start(program, *names, ranks=2) for names in ((there, back), (back, there))]
+    for job in jobs:
+        code, printed = end_of(job)
+        assert code == 0, printed
+        assert printed == ""
+
+
 PARTING = r"""
 #include <mpi.h>
 #include <string.h>
