@@ -286,3 +286,210 @@ def test_children_end_with_a_parent_that_dies(program, launcher):
 def test_virtual_ranks_are_told_that_they_cannot_spawn(program):
     done = brant("run", "-n", "1", "--ranks", "2", "--timeout", "30", "--", program, "spawn", "work")
     assert "spawn: MPI_ERR_UNSUPPORTED_OPERATION" in done.stdout
+
+
+CROWD = r"""
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+enum { kThreads = 6 };
+static char port[MPI_MAX_PORT_NAME];
+static int serves;
+static void* meet(void* unused) {
+  MPI_Comm between, all;
+  int one = 1, sum = 0;
+  if (serves) MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &between);
+  else MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &between);
+  MPI_Intercomm_merge(between, serves, &all);
+  for (int i = 0; i < 20; ++i) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
+  MPI_Comm_disconnect(&all);
+  MPI_Comm_disconnect(&between);
+  puts(sum == 2 ? "met" : "wrong");
+  return unused;
+}
+int main(int argc, char** argv) {
+  int level;
+  pthread_t threads[kThreads];
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  serves = !strcmp(argv[1], "serve");
+  if (serves) {
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Publish_name(argv[2], MPI_INFO_NULL, port);
+    puts(port);
+    fflush(stdout);
+  } else {
+    MPI_Lookup_name(argv[2], MPI_INFO_NULL, port);
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, meet, NULL);
+  for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+  if (serves) MPI_Unpublish_name(argv[2], MPI_INFO_NULL, port);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_threads_connect_and_accept_at_the_same_time(tmp_path, service):
+    program = compiled(tmp_path, CROWD, ".c", "-pthread")
+    server = start(program, "serve", service)
+    assert "brant-port:" in server.stdout.readline()
+    for job in (start(program, "visit", service), server):
+        code, printed = end_of(job)
+        assert code == 0, printed
+        assert printed.count("met") == 6, printed
+
+
+CROSSING = r"""
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+enum { kTimes = 10 };
+static char own[MPI_MAX_PORT_NAME], theirs[MPI_MAX_PORT_NAME];
+static MPI_Comm accepts, connects;
+static void work(MPI_Comm between, int high) {
+  MPI_Comm all;
+  int one = 1, sum = 0;
+  MPI_Intercomm_merge(between, high, &all);
+  for (int i = 0; i < 5; ++i) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
+  if (sum != 4) puts("wrong");
+  MPI_Comm_disconnect(&all);
+  MPI_Comm_disconnect(&between);
+}
+static void* accept_all(void* unused) {
+  MPI_Comm between;
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Comm_accept(own, MPI_INFO_NULL, 0, accepts, &between);
+    work(between, 0);
+  }
+  return unused;
+}
+static void* connect_all(void* unused) {
+  MPI_Comm between;
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Comm_connect(theirs, MPI_INFO_NULL, 0, connects, &between);
+    work(between, 1);
+  }
+  return unused;
+}
+int main(int argc, char** argv) {
+  int level, rank;
+  pthread_t threads[2];
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_dup(MPI_COMM_WORLD, &accepts);
+  MPI_Comm_dup(MPI_COMM_WORLD, &connects);
+  if (rank == 0) {
+    MPI_Open_port(MPI_INFO_NULL, own);
+    MPI_Publish_name(argv[1], MPI_INFO_NULL, own);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    while (MPI_Lookup_name(argv[2], MPI_INFO_NULL, theirs) != MPI_SUCCESS) usleep(1000);
+  }
+  pthread_create(&threads[0], NULL, accept_all, NULL);
+  pthread_create(&threads[1], NULL, connect_all, NULL);
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_two_jobs_connect_to_each_other_at_the_same_time(tmp_path, service):
+    program = compiled(tmp_path, CROSSING, ".c", "-pthread")
+    there, back = f"{service} there", f"{service} back"
+    jobs = [start(program, *names, ranks=2) for names in ((there, back), (back, there))]
+    for job in jobs:
+        code, printed = end_of(job)
+        assert code == 0, printed
+        assert printed == ""
+
+
+PARTING = r"""
+#include <mpi.h>
+#include <string.h>
+int main(int argc, char** argv) {
+  char* arguments[] = {argv[1], (char*)"child", NULL};
+  MPI_Comm between;
+  MPI_Init(&argc, &argv);
+  const int is_child = argc > 2;
+  if (is_child) MPI_Comm_get_parent(&between);
+  else MPI_Comm_spawn(argv[0], arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between, MPI_ERRCODES_IGNORE);
+  if (is_child == !strcmp(argv[1], "child-disconnects")) MPI_Comm_disconnect(&between);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("who", ["child-disconnects", "parent-disconnects"])
+def test_mpi_finalize_at_one_end_is_a_disconnect_for_the_other(tmp_path, who):
+    code, printed = end_of(start(compiled(tmp_path, PARTING), who, ranks=2))
+    assert code == 0, printed
+    assert printed == ""
+
+
+def test_files_of_servers_that_were_killed_go(program, service, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    server = start(program, "serve", service, "1", "never")
+    port = server.stdout.readline().rsplit(":", 1)[1].strip()
+    left = {port, "n" + service.encode().hex()}
+    os.kill(ranks_of(server.pid)[0], signal.SIGKILL)
+    end_of(server)
+    assert set(os.listdir(tmp_path / "brant" / "ports")) == left
+    end_of(start(program, "visit", "no such service", ""))
+    assert os.listdir(tmp_path / "brant" / "ports") == []
+
+
+BROKEN = r"""
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char** argv) {
+  char port[MPI_MAX_PORT_NAME];
+  int rank, one = 1, sum = 0, code = MPI_SUCCESS, class = MPI_SUCCESS;
+  MPI_Comm between;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int serves = !strcmp(argv[1], "serve");
+  if (serves && rank == 0) {
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Publish_name(argv[2], MPI_INFO_NULL, port);
+    puts(port);
+    fflush(stdout);
+  } else if (rank == 0) {
+    MPI_Lookup_name(argv[2], MPI_INFO_NULL, port);
+  }
+  if (serves) MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between);
+  else MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between);
+  MPI_Comm_set_errhandler(between, MPI_ERRORS_RETURN);
+  for (int i = 0; code == MPI_SUCCESS; ++i) {
+    if (serves && rank == 0 && i == 30) raise(SIGKILL);
+    code = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, between);
+  }
+  MPI_Error_class(code, &class);
+  MPI_Comm_disconnect(&between);
+  puts(class == MPI_ERR_PROC_ABORTED ? "told" : "not told");
+  fflush(stdout);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_a_death_ends_collectives_of_two_jobs_at_all_their_members(tmp_path, service):
+    program = compiled(tmp_path, BROKEN)
+    words = [BRANT, "run", "-n", "3", "--keep-going", "--timeout", "30", "--", program, "serve", service]
+    server = subprocess.Popen(
+        words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert "brant-port:" in server.stdout.readline()
+    code, printed = end_of(start(program, "visit", service, ranks=2))
+    assert code == 0, printed
+    assert printed.count("told") == 2, printed
+    _, printed = end_of(server)
+    assert printed.count("[1] told") == 1, printed
+    assert printed.count("[2] told") == 1, printed

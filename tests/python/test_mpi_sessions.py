@@ -68,6 +68,7 @@ ENDS = [
     ("type", 1, r"MPI_Type_contiguous failed on rank \d: .*handler of MPI_COMM_SELF"),
     ("world", 1, r"MPI_Barrier failed on rank \d: MPI_COMM_WORLD is there between MPI_Init and MPI_Finalize alone"),
     ("finalize", 1, r"MPI_Finalize was called before MPI_Init or after MPI_Finalize"),
+    ("return", 1, r"rank 1 has ended its program without MPI_Session_finalize"),
     ("after", 1, r"MPI_Session_get_num_psets was called before MPI_Init or after MPI_Finalize, and without a session"),
 ]
 
@@ -91,10 +92,7 @@ def test_programs_end_with_a_line_or_without(program, end, code, text):
 
 
 @pytest.mark.skipif(not RANKS.exists(), reason=f"{RANKS} is not built: run 'make build' where Boost.Context is")
-@pytest.mark.parametrize(
-    ("end", "code", "text"),
-    [*ENDS, ("return", 1, "rank 1 has ended its program without MPI_Session_finalize")],
-)
+@pytest.mark.parametrize(("end", "code", "text"), ENDS)
 @pytest.mark.parametrize("processes", [1, 2])
 def test_virtual_ranks_end_alike(program, processes, end, code, text):
     arguments = ["run", "-n", str(processes), "--ranks", "3", "--no-prefix", "--timeout", "60", "--", program, end]

@@ -29,6 +29,14 @@ enum class TeamWay : std::uint8_t {
   messages,   ///< Messages in any case.
 };
 
+/// How a model that is built on teams speaks of them to its users. They hear of deaths by its own errors: the log does
+/// not speak of those.
+struct TeamWording {
+  std::string_view team = "team";
+  std::string_view after_death = "Make a team of the others by Team::shrink";  ///< What to do.
+  std::string (*member)(Rank rank) = nullptr;                                  ///< Null: by number and rank.
+};
+
 /// The same at all members.
 struct TeamOptions {
   /// A member that has not come to a call for so long, since this member has, ends it for all: timed_out, which names
@@ -40,6 +48,7 @@ struct TeamOptions {
   /// Which team it is of those with the same list of members; 0: the next one. For members that make several at a time,
   /// in an order that is not the same at all of them. A label is used once for a list.
   std::uint64_t label = 0;
+  const TeamWording* wording = nullptr;  ///< Null: that of teams. Stays as long as the team.
 };
 
 /// One of the last calls of a member, for reports.

@@ -351,8 +351,11 @@ void Job::on_signal(int number) {
     return;
   }
   say_failure();
-  say(fmt::format("got signal {} ({}); ending {}", number, ::strsignal(number),
-                  port::launcher::format_ranks(living())));
+  // What was spawned is ended by the launcher of who has spawned it, which says why.
+  if (options_.spawner == nullptr) {
+    say(fmt::format("got signal {} ({}); ending {}", number, ::strsignal(number),
+                    port::launcher::format_ranks(living())));
+  }
   stop(number, 128 + number);
 }
 
@@ -514,7 +517,12 @@ void Job::report_lost_output() {
                   std::strerror(error)));
 }
 
-void Job::say(std::string_view text) { sink_for_errors().append(fmt::format("brant run: {}\n", text)); }
+void Job::say(std::string_view text) {
+  std::string whose;
+  if (options_.spawner != nullptr)
+    whose = fmt::format(" (spawned by rank {})", std::string_view(options_.name).substr(0, options_.name.rfind('.')));
+  sink_for_errors().append(fmt::format("brant run{}: {}\n", whose, text));
+}
 
 int run_job(const JobOptions& options) {
   open_standard_descriptors();

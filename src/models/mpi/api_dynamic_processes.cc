@@ -12,12 +12,15 @@
 #include "models/mpi/dynamic/names.h"
 #include "models/mpi/dynamic/spawning.h"
 #include "models/mpi/dynamic/talk.h"
+#include "models/mpi/export_forms.h"
 #include "mpi_generated/api.h"
 
 /// Groups of processes that were not started together.
 namespace brant::mpi::api {
 
 namespace {
+
+int g_spawn_error = MPI_ERR_SPAWN;
 
 /// Seconds, by the key `timeout`.
 Ports::Limit limit_of(MPI_Info info) {
@@ -83,7 +86,7 @@ int spawn_all(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm
     if (!refused) fault = error_in([&] { made = spawn(local, root, asked); });
     const int started = made != nullptr ? made->remote->size() : 0;
     for (int i = 0; codes != MPI_ERRCODES_IGNORE && i < count; ++i)
-      codes[i] = i < started ? int{MPI_SUCCESS} : int{MPI_ERR_SPAWN};
+      codes[i] = i < started ? int{MPI_SUCCESS} : g_spawn_error;
     if (fault) throw CallError(*fault);
     require(!refused, MPI_ERR_SPAWN, "rank {} asks for what cannot be spawned", root);
     *intercomm = publish(std::move(made), local);
@@ -93,6 +96,8 @@ int spawn_all(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm
 const Info* info_or_none(MPI_Info info) { return info != MPI_INFO_NULL ? &info_of(info) : nullptr; }
 
 }  // namespace
+
+void tell_spawn_errors_as(int code) noexcept { g_spawn_error = code; }
 
 int open_port(MPI_Info, char* port_name) noexcept {
   return call("MPI_Open_port", [&] {

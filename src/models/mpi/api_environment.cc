@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "brant/mpi/runtime.h"
+#include "models/mpi/call_turns.h"
 #include "models/mpi/calls.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/export_forms.h"
@@ -50,6 +51,14 @@ void require_world(const char* function) noexcept {
   }
 }
 
+/// Whatever the other threads wait for would not come any more, and what they wait in would go.
+void require_no_other_call() noexcept {
+  if (detail::the_turns == nullptr || !detail::the_turns->others_wait()) return;
+  end_job(1,
+          "brant MPI: MPI_Finalize was called while another thread of this process is in a call of MPI: all its calls "
+          "have to return first");
+}
+
 }  // namespace
 
 Runtime& runtime() {
@@ -77,6 +86,7 @@ int finalized(int* flag) noexcept {
 
 int finalize() noexcept {
   require_world("MPI_Finalize");
+  require_no_other_call();
   const int outcome = call("MPI_Finalize", [] {
     RankState& rank = current_rank();
     KeyValues& keys = process()->key_values();

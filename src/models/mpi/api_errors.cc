@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/last_error.h"
 #include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
 
@@ -101,7 +102,9 @@ int error_string(int errorcode, char* string, int* resultlen) noexcept {
   const char* name = error_class_name(errorcode);
   return call_at_any_time("MPI_Error_string", [&] {
     require(text != nullptr, MPI_ERR_ARG, "{} is no error code", errorcode);
-    store_text(fmt::format("{}: {}", name, text), string, MPI_MAX_ERROR_STRING, resultlen);
+    const std::string_view last = last_error_text(errorcode);
+    store_text(fmt::format("{}: {}{}{}", name, text, last.empty() ? "" : ". The last one: ", last), string,
+               MPI_MAX_ERROR_STRING, resultlen);
   });
 }
 

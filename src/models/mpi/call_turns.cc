@@ -72,10 +72,12 @@ void CallTurns::enter() noexcept {
   }
   take();
   depth_ = 1;
+  ++threads_inside_;
 }
 
 void CallTurns::leave() noexcept {
   if (--depth_ != 0) return;
+  --threads_inside_;
   rouse();
   const bool wanted = wanting_.load(std::memory_order_relaxed) != 0;
   give_up();

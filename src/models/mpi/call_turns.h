@@ -21,6 +21,8 @@ class CallTurns final : public TurnTaking {
  public:
   BRANT_API void enter() noexcept;
   BRANT_API void leave() noexcept;
+  /// Of the thread whose turn it is: others are in calls that wait.
+  [[nodiscard]] bool others_wait() const noexcept { return threads_inside_ > 1; }
 
   /// Whose waits let others in, from now on; null: none.
   void attach(Engine* engine) noexcept;
@@ -43,6 +45,7 @@ class CallTurns final : public TurnTaking {
   std::atomic<std::uint32_t> turns_{0};      ///< That have begun.
   std::condition_variable news_;             ///< For those that stand by.
   unsigned depth_ = 0;                       ///< Calls that the thread is in.
+  unsigned threads_inside_ = 0;              ///< Those that are in a call, this one too.
   unsigned standing_by_ = 0;
   bool asleep_ = false;  ///< A thread sleeps on the worker's descriptors.
   Engine* engine_ = nullptr;

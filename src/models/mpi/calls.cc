@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/mpi/files/file.h"
+#include "models/mpi/last_error.h"
 #include "models/mpi/windows/window.h"
 
 namespace brant::mpi {
@@ -61,6 +62,7 @@ template <typename Where, typename Handle>
 int hand_over_to(const ErrorHandler& handler, const Where& where, Handle handle, const char* function,
                  const CallError& error) noexcept {
   int code = error.error_class();
+  note_last_error(error);
   switch (handler.action) {
     case ErrorHandler::Action::give_back: return code;
     case ErrorHandler::Action::call:

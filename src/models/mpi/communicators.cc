@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/bytes.h"
+#include "core/joined_rank.h"
 #include "models/mpi/call_error.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
@@ -13,6 +17,15 @@
 namespace brant::mpi {
 
 namespace {
+
+std::string process_for_people(Rank process) {
+  if (joined_rank::is_one(process.value)) return "a process of another job";
+  const RankPlacement& placement = Process::placement();
+  if (placement.ranks == placement.processes) return fmt::format("rank {} of MPI_COMM_WORLD", process.value);
+  const int first = placement.first_in(process.value);
+  return fmt::format("the process of ranks {} to {} of MPI_COMM_WORLD", first,
+                     first + placement.count_in(process.value) - 1);
+}
 
 /// The context of a new communicator, and what its members do together.
 struct Agreed {
@@ -26,6 +39,12 @@ Agreed agree(RankState& rank, std::span<const RankId> ids, const Making& making,
 }
 
 }  // namespace
+
+const TeamWording kCommunicatorWording{
+    .team = "communicator",
+    .after_death = "Make a communicator of the others by MPI_Comm_create_group",
+    .member = process_for_people,
+};
 
 std::unique_ptr<Communicator> make_communicator_later(RankId id, SharedMembers members, std::uint32_t context) {
   const int own = members->find(id);

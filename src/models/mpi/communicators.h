@@ -13,9 +13,12 @@
 
 namespace brant::mpi {
 
+/// What messages about teams say to users of MPI.
+extern const TeamWording kCommunicatorWording;
 /// A rank may come to a collective, and to making a communicator, as late as it likes.
 inline constexpr TeamOptions kTeamOptions{.patience = std::chrono::hours(24 * 365),
-                                          .forming_patience = std::chrono::hours(24 * 365)};
+                                          .forming_patience = std::chrono::hours(24 * 365),
+                                          .wording = &kCommunicatorWording};
 /// Names a communicator among all that have the same members: a context is used once among them.
 [[nodiscard]] std::uint64_t communicator_label(std::span<const RankId> ids, std::uint32_t context) noexcept;
 

@@ -20,6 +20,7 @@ enum class Word : std::uint8_t {
   knock,              ///< To the process that has opened a port: somebody wants to connect to it.
   answered,           ///< To the one that has knocked.
   parting,            ///< To a connected process of another job: this one is in MPI_Finalize or MPI_Comm_disconnect.
+  met,                ///< To a process of another job, by the connection that the two are to use from now on.
 };
 
 /// The header of every message. `target` and, in `Announcement`, `from` number the ranks of one process.
@@ -55,9 +56,11 @@ struct Consignment {
   std::uint8_t unused[7] = {};
 };
 
-/// The payload of `knock`, `answered` and `parting`.
+/// The payload of `knock`, `answered`, `parting` and `met`.
 struct DoorWord {
-  std::uint64_t port = 0;    ///< In `parting` the context of a communicator, and 1; 0: MPI_Finalize.
+  /// In `parting` the context of a communicator, and 1; 0: MPI_Finalize. In `met` the label of the two groups that
+  /// meet.
+  std::uint64_t port = 0;
   std::int32_t tag = 0;      ///< Chosen by the one that knocks, for all that the two say to each other.
   std::uint32_t opened = 0;  ///< In `answered`: MPI_Comm_accept has taken it; 0: the port is not open, or no more.
 };

@@ -42,6 +42,9 @@ T refuse_result(const char* function) noexcept {
   static_cast<void>(refuse(function));
   return T{};
 }
+/// What calls that spawn store for what was not started, in the numbers of the program's ABI.
+BRANT_API void tell_spawn_errors_as(int code) noexcept;
+
 /// Ends the job: there is no memory to widen an array.
 [[noreturn]] BRANT_API void end_without_memory() noexcept;
 

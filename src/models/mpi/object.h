@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "brant/mpi/mpi.h"
+#include "models/mpi/types/abi.h"
 
 namespace brant::mpi {
 
@@ -42,7 +43,7 @@ template <typename Handle>
 /// The object of a handle that is not predefined; null if it is no such object.
 template <typename T, typename Handle>
 [[nodiscard]] T* object_of(Handle handle) noexcept {
-  if (is_predefined(handle)) return nullptr;
+  if (is_predefined(handle) || !may_point_to_object(handle_number(handle), alignof(T))) return nullptr;
   auto* object = reinterpret_cast<T*>(handle);
   return object->kind == T::kKind ? object : nullptr;
 }

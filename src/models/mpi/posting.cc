@@ -65,7 +65,8 @@ void complete(Request& request) {
       fail(error, "a message from rank {} with tag {} is longer than the {} bytes that the receive has room for",
            outcome.source, outcome.tag, outcome.bytes);
     }
-    const char* why = error == MPI_ERR_PROC_ABORTED ? ": a rank that takes part in it, or its process, has died" : "";
+    const char* why =
+        error == MPI_ERR_PROC_ABORTED ? ": a rank that takes part in it, or its process, has died or ended" : "";
     fail(error, "{} ended with an error{}", request.text(), why);
   }
 }

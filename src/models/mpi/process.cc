@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "base/place.h"
 #include "models/mpi/call_turns.h"
 #include "models/mpi/communicators.h"
@@ -30,12 +31,21 @@ namespace {
 
 RankThreads* g_threads = nullptr;
 bool g_exits = false;  ///< The functions given to atexit run.
+int g_exit_code = 0;   ///< With which the process ends then.
 constexpr std::int64_t kRanksMax = 1 << 20;
 
 /// How many ranks the job has, which `brant run --ranks` says where there are several in a process.
 RankPlacement placement_of(const Runtime& runtime, const RankThreads* threads) {
   RankPlacement placement{.ranks = runtime.size(), .processes = runtime.size()};
-  if (threads == nullptr) return placement;
+  if (threads == nullptr) {
+    if (const std::string_view wish = env("BRANT_MPI_RANKS"); !wish.empty() && runtime.rank().value == 0) {
+      log::warn(
+          "BRANT_MPI_RANKS={} changes nothing, for this program was not started with several ranks in a process: "
+          "start it by `brant run -n {} --ranks {} -- PROGRAM`, or put `brant-ranks --` before PROGRAM",
+          wish, placement.processes, wish);
+    }
+    return placement;
+  }
   placement.ranks =
       static_cast<int>(env_int_in("BRANT_MPI_RANKS", placement.ranks, {placement.processes, kRanksMax, "ranks"}));
   const int here = placement.count_in(runtime.rank().value);
@@ -56,10 +66,10 @@ void end_unused_process() noexcept {
   detail::the_process = nullptr;
 }
 
-void end_at_exit() noexcept {
+/// With the code that the process ends with.
+void end_at_exit(int code, void*) noexcept {
   g_exits = true;
-  if (g_threads == nullptr && detail::the_process != nullptr && detail::the_process->is_own())
-    static_cast<void>(checked_exit_code(0));
+  g_exit_code = code;
   end_unused_process();
 }
 
@@ -67,6 +77,16 @@ void end_at_exit() noexcept {
 void end_if_late() noexcept {
   if (g_exits) end_unused_process();
 }
+
+/// Behind those destructors, since it was made before what the program made: a process whose program has not ended what
+/// it has of MPI fails, so that launchers notice. `exit` goes on where it is, with another code, when called again.
+struct LastLook {
+  ~LastLook() {
+    if (!g_exits || g_threads != nullptr || detail::the_process == nullptr || !detail::the_process->is_own()) return;
+    if (const int code = checked_exit_code(g_exit_code); code != g_exit_code) std::exit(code);
+  }
+};
+const LastLook g_last_look;
 
 /// By the ranks of this process.
 std::vector<RankLife>& rank_lives() {
@@ -81,7 +101,7 @@ RankState& made_rank(int thread_level) {
     settle_turns(thread_level == MPI_THREAD_MULTIPLE);
     if (detail::the_turns != nullptr) detail::the_turns->attach(&detail::the_process->engine());
     // After the runtime is there, so that it ends before what its libraries have given to atexit.
-    static const int outcome = std::atexit(end_at_exit);
+    static const int outcome = g_threads != nullptr ? std::atexit(end_unused_process) : ::on_exit(end_at_exit, nullptr);
     static_cast<void>(outcome);
   }
   return detail::the_process->rank();
@@ -178,6 +198,13 @@ int checked_exit_code(int code) noexcept {
   const char* end = rank_life().world == RankLife::World::running ? "MPI_Finalize" : "MPI_Session_finalize";
   std::fprintf(stderr, "brant MPI: rank %d has ended its program without %s\n", current_rank().id.value, end);
   return 1;
+}
+
+void note_rank_end() noexcept {
+  if (process() == nullptr) return;
+  const RankId id = current_rank().id;
+  process()->shared_teams().leave(id);
+  process()->transport().lose_rank(id);
 }
 
 void end_ranks() noexcept { end_unused_process(); }

@@ -44,10 +44,13 @@ class RankThreads {
 /// Before MPI_Init, in a process with several ranks. `threads` outlives MPI.
 BRANT_API void use_rank_threads(RankThreads& threads) noexcept;
 
-/// Of a rank whose program has ended with this exit code, on its stack: that code, or 1 and a line on standard error if
-/// it may still call MPI, since it has not called MPI_Finalize, or MPI_Session_finalize. Others would wait for it
-/// without end.
+/// Of a rank whose program has ended with this exit code, on its stack where it has one: that code, or 1 and a line on
+/// standard error if it may still call MPI, since it has not called MPI_Finalize, or MPI_Session_finalize. Others would
+/// wait for it without end.
 [[nodiscard]] BRANT_API int checked_exit_code(int code) noexcept;
+
+/// The program of the calling rank has ended well: what others of its process wait for, and it has not done, fails.
+BRANT_API void note_rank_end() noexcept;
 
 /// All ranks of this process have ended: what MPI has in it ends as well.
 BRANT_API void end_ranks() noexcept;

@@ -93,6 +93,12 @@ void SendRequest::lose(Rank process) noexcept {
   end(MPI_ERR_PROC_ABORTED);
 }
 
+void SendRequest::lose_rank(RankId id) noexcept {
+  if (ticket == 0 || communicator->id_of(destination) != id) return;
+  rank.process.transport().forget(*this);
+  end(MPI_ERR_PROC_ABORTED);
+}
+
 std::string SendRequest::text() const {
   return fmt::format("a send of {} bytes to rank {} with tag {}", source.bytes(), destination, tag);
 }
@@ -125,6 +131,13 @@ void ReceiveRequest::lose(Rank process) noexcept {
   const bool waits_for_it = posted && source != MPI_ANY_SOURCE && lives_there(communicator->id_of(source));
   const bool was_announced = ticket != 0 && lives_there(communicator->id_of(outcome.source));
   if (!waits_for_any && !waits_for_it && !was_announced) return;
+  rank.process.transport().forget(*this);
+  end(MPI_ERR_PROC_ABORTED);
+}
+
+/// What it has sent has arrived, so none of it is on its way.
+void ReceiveRequest::lose_rank(RankId id) noexcept {
+  if (!posted || source == MPI_ANY_SOURCE || communicator->id_of(source) != id) return;
   rank.process.transport().forget(*this);
   end(MPI_ERR_PROC_ABORTED);
 }

@@ -44,6 +44,8 @@ class Request : public Object {
   virtual int cancel() noexcept { return MPI_SUCCESS; }
   /// A process that takes part in it has died.
   virtual void lose(Rank) noexcept {}
+  /// A rank of this process that takes part in it has ended its program.
+  virtual void lose_rank(RankId) noexcept {}
   /// What it waits for, for people.
   [[nodiscard]] virtual std::string text() const { return "an operation of MPI"; }
   /// After it has ended, before the program is told, each time that it asks; what has to be done there is done
@@ -99,6 +101,7 @@ class SendRequest final : public Request {
   ~SendRequest() override;
   void start() noexcept override;
   void lose(Rank process) noexcept override;
+  void lose_rank(RankId id) noexcept override;
   [[nodiscard]] std::string text() const override;
 
   TypedBuffer source;
@@ -126,6 +129,7 @@ class ReceiveRequest final : public Request, public PostedReceive {
   void start() noexcept override;
   int cancel() noexcept override;
   void lose(Rank process) noexcept override;
+  void lose_rank(RankId id) noexcept override;
   [[nodiscard]] std::string text() const override;
 
   TypedBuffer landing;

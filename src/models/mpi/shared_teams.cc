@@ -53,11 +53,34 @@ void SharedTeams::make(Meeting& meeting, RankState& rank, std::span<const RankId
     options.label = communicator_label(ids, key.context);
     Runtime& runtime = rank.process.runtime();
     Team processes_team = team.size() > 1 ? Team(runtime, team, options) : Team();
-    meeting.team = std::make_shared<SharedTeam>(runtime, std::move(house_of), own, std::move(processes_team));
+    auto made = std::make_shared<SharedTeam>(runtime, std::move(house_of), own, std::move(processes_team));
+    note(made, ids, here);
+    meeting.team = std::move(made);
   } catch (...) {
     meeting.error = std::current_exception();
   }
   meeting.ended = true;
+}
+
+void SharedTeams::note(const std::shared_ptr<SharedTeam>& team, std::span<const RankId> ids, Rank here) {
+  constexpr std::size_t kFew = 16;
+  if (made_.size() > 2 * tidied_ + kFew) {
+    std::erase_if(made_, [](const Made& each) { return each.team.expired(); });
+    tidied_ = made_.size();
+  }
+  Made made{team, {}};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (Process::process_of(ids[i]) == here) made.here.emplace(ids[i], static_cast<unsigned>(i));
+  }
+  made_.push_back(std::move(made));
+}
+
+void SharedTeams::leave(RankId id) noexcept {
+  for (const Made& each : made_) {
+    const std::shared_ptr<SharedTeam> team = each.team.lock();
+    const auto member = each.here.find(id);
+    if (team != nullptr && member != each.here.end()) team->leave(member->second);
+  }
 }
 
 }  // namespace brant::mpi

@@ -21,6 +21,8 @@ class SharedTeams {
  public:
   /// By each of the members, which wait for all. `context`: of the communicator. Throws Error, at all members here.
   [[nodiscard]] std::shared_ptr<SharedTeam> join(RankState& rank, std::span<const RankId> ids, std::uint32_t context);
+  /// A rank of this process has ended its program.
+  void leave(RankId id) noexcept;
 
  private:
   /// No other communicator of a member has its context, so with its lowest member it names the communicator.
@@ -36,9 +38,17 @@ class SharedTeams {
     std::exception_ptr error;
     std::shared_ptr<SharedTeam> team;
   };
-  static void make(Meeting& meeting, RankState& rank, std::span<const RankId> ids, const Key& key);
+  /// A team, and which of its members live here.
+  struct Made {
+    std::weak_ptr<SharedTeam> team;
+    std::map<RankId, unsigned> here;
+  };
+  void make(Meeting& meeting, RankState& rank, std::span<const RankId> ids, const Key& key);
+  void note(const std::shared_ptr<SharedTeam>& team, std::span<const RankId> ids, Rank here);
 
   std::map<Key, Meeting> meetings_;
+  std::vector<Made> made_;
+  std::size_t tidied_ = 0;  ///< How many were left when those that are gone were last looked for.
 };
 
 }  // namespace brant::mpi

@@ -30,6 +30,8 @@ Transport::~Transport() {
 }
 
 bool Transport::is_lost(RankId id) const noexcept {
+  if (!ended_here_.empty() && std::ranges::find(ended_here_, id) != ended_here_.end()) [[unlikely]]
+    return true;
   const std::int32_t process = Process::process_of(id).value;
   if (!joined_rank::is_one(process)) [[likely]]
     return lost_[static_cast<std::size_t>(process)];
@@ -302,7 +304,8 @@ bool Transport::is_sound(const am::Message& message) const noexcept {
     case Word::credits: return message.bytes == sizeof(EarlyCredit);
     case Word::knock:
     case Word::answered:
-    case Word::parting: return message.bytes == sizeof(DoorWord);
+    case Word::parting:
+    case Word::met: return message.bytes == sizeof(DoorWord);
     case Word::matched: return true;
   }
   return false;
@@ -513,6 +516,34 @@ void Transport::lose(Rank process) noexcept {
     for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
       following = IntrusiveList<Request, &Request::hook>::next(*request);
       request->lose(process);
+    }
+  }
+}
+
+void Transport::lose_rank(RankId id) noexcept {
+  try {
+    ended_here_.push_back(id);
+  } catch (const std::bad_alloc&) {
+    return;  // whoever waits for it waits until the others have ended
+  }
+  ++losses_;
+  for (const auto& rank : process_.ranks()) {
+    Request* following = nullptr;
+    for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
+      following = IntrusiveList<Request, &Request::hook>::next(*request);
+      request->lose_rank(id);
+    }
+  }
+}
+
+void Transport::give_up_receives(Rank process, std::uint64_t context) noexcept {
+  for (const auto& rank : process_.ranks()) {
+    Request* following = nullptr;
+    for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
+      following = IntrusiveList<Request, &Request::hook>::next(*request);
+      const auto* receive = dynamic_cast<const ReceiveRequest*>(request);
+      const bool waits = receive != nullptr && receive->posted && receive->source != MPI_ANY_SOURCE;
+      if (waits && receive->communicator->context == context) request->lose(process);
     }
   }
 }

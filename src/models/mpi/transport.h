@@ -58,6 +58,10 @@ class Transport final : private Poller {
 
   /// Ends what waits for a process that is lost.
   void lose(Rank process) noexcept;
+  /// Ends what waits for a rank of this process, which has ended its program.
+  void lose_rank(RankId id) noexcept;
+  /// Ends receives from a process, on the communicator with this context, that no message has come for.
+  void give_up_receives(Rank process, std::uint64_t context) noexcept;
   /// One of the words about connections between jobs.
   [[nodiscard]] Status tell(Rank to, Word word, const DoorWord& body) noexcept;
 
@@ -98,6 +102,7 @@ class Transport final : private Poller {
   std::size_t waiting_count_ = 0;
   std::vector<bool> lost_;  ///< Of the job.
   std::size_t losses_ = 0;
+  std::vector<RankId> ended_here_;  ///< Ranks of this process that have ended their programs.
 };
 
 }  // namespace brant::mpi

@@ -232,6 +232,7 @@ void ChannelSends::on_not_received(std::uint64_t number, Status status) noexcept
 
 void ChannelSends::note_truncated(std::uint64_t number) noexcept {
   ++truncated_;
+  if (end_.id().value > kChannelIdMax) return;  // its user is a model of brant, whose users know no channels
   log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated",
             end_.id().value, end_.peer().rank.value, number);
 }

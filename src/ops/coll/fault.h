@@ -7,6 +7,7 @@
 
 #include "brant/base/ids.h"
 #include "brant/base/status.h"
+#include "brant/coll/team.h"
 #include "ops/coll/call_words.h"
 
 namespace brant::coll {
@@ -42,7 +43,10 @@ static_assert(std::is_trivially_copyable_v<Fault> && sizeof(Fault) == 64);
 /// False: no process of ours told it.
 bool is_sound(const Fault& fault, std::size_t members) noexcept;
 
-/// For people: the member, the call, what it did, and the cure. `self` is the member that says it.
-std::string describe(const Fault& fault, const std::string& team, std::span<const Rank> members, unsigned self);
+/// For people: a member, by its number and rank.
+std::string describe_member(unsigned number, Rank rank, const TeamWording& wording);
+/// For people: the member, the call, what it did, and the cure. `self` is the member that says it. `team`: its name.
+std::string describe(const Fault& fault, const std::string& team, std::span<const Rank> members, unsigned self,
+                     const TeamWording& wording);
 
 }  // namespace brant::coll

@@ -66,6 +66,8 @@ std::optional<unsigned> member_of(std::span<const Rank> ranks, Rank rank) noexce
   return static_cast<unsigned>(found - ranks.begin());
 }
 
+constexpr TeamWording kOwnWording;
+
 std::uint64_t name_of(Engine& engine, Rank rank) {
   const Peer* peer = engine.peers().find(rank.value);
   if (peer == nullptr) throw Error(Status::peer_lost, fmt::format("a member of a team, rank {}, has left", rank.value));
@@ -101,6 +103,7 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
       ranks_(members.begin(), members.end()),
       members_(members_in(runtime, members)),
       options_(options),
+      wording_(options.wording != nullptr ? *options.wording : kOwnWording),
       patience_(options.patience),
       key_(make_key(ranks_, options.label, table_)),
       watches_(members.size()),
@@ -126,7 +129,7 @@ std::string TeamState::describe_fault() const {
     told.call = journal_.shown(fault_.call);
     told.last_call = journal_.shown(fault_.last_call);
   }
-  return coll::describe(told, name_, ranks_, members_.self);
+  return coll::describe(told, name_, ranks_, members_.self, wording_);
 }
 
 bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
@@ -349,7 +352,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
 
 /// Once, where it is first of consequence.
 void TeamState::say_fault() noexcept {
-  if (std::exchange(fault_said_, true)) return;
+  const bool is_death = fault_.why == Fault::Why::lost || fault_.why == Fault::Why::left;
+  if (std::exchange(fault_said_, true) || (is_death && options_.wording != nullptr)) return;
   try {
     log::error("{}", describe_fault());
   } catch (const std::bad_alloc&) {
@@ -440,8 +444,8 @@ bool TeamState::say_what_it_waits_for() const noexcept {
   if (record == nullptr || record->number == 0) return false;
   try {
     const unsigned member = ways_.awaited(*record);
-    log::warn("team {}: call {}, {}, waits for member {} (rank {} of the job)", name_, journal_.shown(record->number),
-              coll::describe(record->work.words), member, ranks_[member].value);
+    log::warn("{} {}: call {}, {}, waits for {}", wording_.team, name_, journal_.shown(record->number),
+              coll::describe(record->work.words), coll::describe_member(member, ranks_[member], wording_));
   } catch (const std::bad_alloc&) {
   }
   return true;

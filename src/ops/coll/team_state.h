@@ -108,9 +108,10 @@ class TeamState final : private Poller {
   const std::vector<Rank> ranks_;
   coll::Members members_;
   const TeamOptions options_;
+  const TeamWording& wording_;
   std::chrono::milliseconds patience_;
   std::uint64_t key_ = 0;
-  std::string name_;
+  std::string name_;  ///< Among teams.
   std::vector<Watch> watches_;
   coll::BoardMemory memory_;  ///< Made by the lowest member of each host.
   coll::Mail mail_;

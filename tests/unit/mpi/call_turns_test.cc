@@ -58,6 +58,29 @@ class Turns : public testing::Test {
   CallTurns turns_;
 };
 
+TEST_F(Turns, know_whether_other_threads_are_in_calls) {
+  int word = 0;
+  turns_.enter();
+  turns_.enter();  // a call of a function that a call calls
+  EXPECT_FALSE(turns_.others_wait());
+  turns_.leave();
+  turns_.leave();
+  std::thread waiting([&] { wait_for(word, 1); });
+  const auto sees_it = [&] {
+    turns_.enter();
+    const bool seen = turns_.others_wait();
+    turns_.leave();
+    return seen;
+  };
+  for (int look = 0; look < 10'000 && !sees_it(); ++look) std::this_thread::sleep_for(1ms);
+  turns_.enter();
+  EXPECT_TRUE(turns_.others_wait());
+  word = 1;
+  turns_.leave();
+  waiting.join();
+  EXPECT_FALSE(sees_it());
+}
+
 TEST_F(Turns, are_of_one_thread_at_a_time) {
   int inside = 0;
   std::size_t calls = 0;

@@ -126,6 +126,28 @@ TEST_F(SharedTeam, two_members_that_disagree_on_a_block_are_named) {
   EXPECT_NE(team->fault().find("4 bytes"), std::string::npos) << team->fault();
 }
 
+TEST_F(SharedTeam, calls_that_a_member_does_not_come_to_end_once_it_has_left) {
+  const auto before = make(3), meanwhile = make(3);
+  before->leave(1);
+  EXPECT_EQ(before->fault(), "");
+  EXPECT_EQ(outcome(start(*before, 0, barrier())), Status::peer_lost);
+  EXPECT_EQ(outcome(start(*before, 2, barrier())), Status::peer_lost);
+  EXPECT_NE(before->fault().find("member 1"), std::string::npos) << before->fault();
+  const auto waiting = start(*meanwhile, 2, barrier());
+  meanwhile->leave(0);
+  EXPECT_EQ(outcome(waiting), Status::peer_lost);
+}
+
+TEST_F(SharedTeam, calls_that_a_member_has_come_to_go_on_when_it_has_left) {
+  const auto team = make(3);
+  const auto first = start(*team, 1, barrier());
+  team->leave(1);
+  const auto second = start(*team, 0, barrier()), third = start(*team, 2, barrier());
+  for (const auto* operation : {&first, &second, &third}) EXPECT_EQ(outcome(*operation), Status::ok);
+  team->leave(0);
+  EXPECT_EQ(team->fault(), "");
+}
+
 TEST_F(SharedTeam, wrong_arguments_are_their_members_own) {
   const auto team = make(2);
   std::int32_t values[2] = {1, 2};

@@ -15,6 +15,8 @@ namespace brant::mpi {
 
 namespace {
 
+/// What a process parts from in MPI_Finalize; else it is the context of a communicator, and 1.
+constexpr std::uint64_t kAll = 0;
 constexpr auto kLookForJoined = std::chrono::milliseconds(20);
 
 bool is_stranger(RankId id) noexcept { return joined_rank::is_one(id.value); }
@@ -70,11 +72,16 @@ std::uint64_t Connections::name_of(RankId id) const {
 
 Contact Connections::own_contact() { return {name_of(process_.rank().id), process_.runtime().address()}; }
 
-std::optional<RankId> Connections::find(std::uint64_t name) {
+std::optional<RankId> Connections::find_in_job(std::uint64_t name) {
   if (of_job_.empty()) {
     for (const Peer& peer : process_.engine().peers()) of_job_[process_name(peer.record)] = RankId{peer.rank.value};
   }
-  if (const auto found = of_job_.find(name); found != of_job_.end()) return found->second;
+  const auto found = of_job_.find(name);
+  return found != of_job_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+std::optional<RankId> Connections::find(std::uint64_t name) {
+  if (const std::optional<RankId> here = find_in_job(name)) return here;
   const auto found = joined_.find(name);
   if (found == joined_.end()) return std::nullopt;
   const Peer* peer = process_.engine().peers().joined().find(found->second.value);
@@ -82,14 +89,20 @@ std::optional<RankId> Connections::find(std::uint64_t name) {
   return RankId{found->second.value};
 }
 
-/// Two that call each other at the same time have two connections, of which either is as good as the other.
+/// Two that call each other at the same time have two connections, of which each takes the one it knows first: so what
+/// calls tells the other which one they use (`met`).
 RankId Connections::know(std::uint64_t name, Rank rank) {
   if (const std::optional<RankId> known = find(name)) return *known;
   Peer* peer = process_.engine().peers().joined().find(rank.value);
   if (peer == nullptr || peer->lost) throw Error(Status::peer_lost, "a process of another job ended as it was met");
   joined_[name] = rank;
-  watches_[rank] = std::make_unique<Watch>(*this, *peer);
+  watch(*peer);
   return {rank.value};
+}
+
+void Connections::watch(Peer& peer) {
+  auto& place = watches_[peer.rank];
+  if (place == nullptr) place = std::make_unique<Watch>(*this, peer);
 }
 
 void Connections::lose(Rank rank) noexcept {
@@ -97,6 +110,7 @@ void Connections::lose(Rank rank) noexcept {
   std::erase_if(joined_, [rank](const auto& known) { return known.second == rank; });
   uses_.erase(rank);
   std::erase_if(parted_, [rank](const auto& said) { return said.second == rank; });
+  std::erase_if(met_, [rank](const auto& said) { return said.second == rank; });
   ports_.forget(rank);
   process_.transport().lose(rank);
 }
@@ -113,21 +127,42 @@ void Connections::take_in_those_who_joined() {
 // Meeting
 // -------------------------------------------------------------------------------------------------------------------
 
-std::vector<RankId> Connections::meet(std::span<const Contact> contacts, bool calls) {
+std::vector<RankId> Connections::meet(std::span<const Contact> contacts, bool calls, std::uint64_t label) {
   take_in_those_who_joined();
-  calls ? call_all(contacts) : await_all(contacts);
+  calls ? call_all(contacts) : await_all(contacts, label);
   std::vector<RankId> ids;
   ids.reserve(contacts.size());
   for (const Contact& contact : contacts) {
-    const std::optional<RankId> id = find(contact.name);
+    const std::optional<RankId> id = calls ? find(contact.name) : find_met(contact, label);
     if (!id) throw Error(Status::peer_lost, "a process of another job ended as it was met");
     ids.push_back(*id);
+  }
+  if (calls) {
+    tell_that_met(ids, label);
+  } else {
+    std::erase_if(met_, [label](const auto& said) { return said.first.first == label; });
   }
   return ids;
 }
 
-/// All at once. What has begun is ended in any case.
+/// One that is lost meanwhile is noticed by what it is needed for.
+void Connections::tell_that_met(std::span<const RankId> ids, std::uint64_t label) {
+  std::size_t told = 0;
+  process_.rank().wait([&]() noexcept {
+    for (; told < ids.size(); ++told) {
+      if (!is_stranger(ids[told]) || process_.transport().is_lost(ids[told])) continue;
+      const Status status = process_.transport().tell(Rank{ids[told].value}, Word::met, {.port = label});
+      if (status == Status::limit_reached) return false;
+    }
+    return true;
+  });
+}
+
+/// All at once. What has begun is ended in any case. Those that another thread is joining are not joined twice.
 void Connections::call_all(std::span<const Contact> contacts) {
+  process_.rank().wait([&] {
+    return std::ranges::none_of(contacts, [this](const Contact& each) { return calling_.contains(each.name); });
+  });
   struct Call {
     std::uint64_t name;
     Rank rank;
@@ -140,6 +175,7 @@ void Connections::call_all(std::span<const Contact> contacts) {
     try {
       under_way.reserve(under_way.size() + 1);
       under_way.push_back({contact.name, steps.begin_join(contact.address)});
+      calling_.insert(contact.name);
     } catch (const Error&) {
       fault = std::current_exception();
     }
@@ -149,6 +185,7 @@ void Connections::call_all(std::span<const Contact> contacts) {
   static_cast<void>(process_.runtime().worker().wait_until(
       [&]() noexcept { return std::ranges::all_of(under_way, is_decided); }, limit));
   for (const Call& call : under_way) {
+    calling_.erase(call.name);
     try {
       steps.end_join(call.rank, limit);
       static_cast<void>(know(call.name, call.rank));
@@ -159,14 +196,23 @@ void Connections::call_all(std::span<const Contact> contacts) {
   if (fault != nullptr) std::rethrow_exception(fault);
 }
 
-void Connections::await_all(std::span<const Contact> contacts) {
+std::optional<RankId> Connections::find_met(const Contact& contact, std::uint64_t label) {
+  if (const std::optional<RankId> here = find_in_job(contact.name)) return here;
+  const auto found = met_.find({label, contact.name});
+  return found != met_.end() ? std::optional(RankId{found->second.value}) : std::nullopt;
+}
+
+void Connections::await_all(std::span<const Contact> contacts, std::uint64_t label) {
   const auto until = std::chrono::steady_clock::now() + process_.engine().options().boot_timeout;
   for (const Contact& contact : contacts) {
-    while (!find(contact.name)) {
+    while (!find_met(contact, label)) {
       static_cast<void>(process_.runtime().worker().wait_until(
-          [this]() noexcept { return JoinSteps(process_.runtime()).has_accepted(); }, kLookForJoined));
+          [&]() noexcept {
+            return find_met(contact, label).has_value() || JoinSteps(process_.runtime()).has_accepted();
+          },
+          kLookForJoined));
       take_in_those_who_joined();
-      if (find(contact.name)) break;
+      if (find_met(contact, label)) break;
       const JoinIdentity who = unpack_join_address(contact.address).identity;
       if (has_ended(contact, process_.engine().peers().mine()))
         throw Error(Status::peer_lost, fmt::format("{} ended before it had joined this process", text_of(who)));
@@ -181,9 +227,15 @@ void Connections::await_all(std::span<const Contact> contacts) {
 RankId Connections::call(std::string_view address, std::optional<std::chrono::nanoseconds> limit) {
   take_in_those_who_joined();
   const std::uint64_t name = process_name(unpack_join_address(address).identity.record);
+  process_.rank().wait([&] { return !calling_.contains(name); });
   if (const std::optional<RankId> known = find(name)) return *known;
   JoinSteps steps(process_.runtime());
   const Rank rank = steps.begin_join(address);
+  struct Calling {
+    std::set<std::uint64_t>& names;
+    const std::uint64_t name;
+    ~Calling() { names.erase(name); }
+  } const calling{calling_, *calling_.insert(name).first};
   static_cast<void>(process_.runtime().worker().wait_until([&]() noexcept { return steps.is_join_decided(rank); },
                                                            limit.value_or(Worker::kForever)));
   steps.end_join(rank, limit.value_or(std::chrono::nanoseconds(0)));
@@ -218,16 +270,21 @@ void Connections::disconnect(const Communicator& communicator) {
   std::set<Rank> others;
   for_each_stranger(communicator, [&](Rank rank) { others.insert(rank); });
   await_parting(others, communicator.context + std::uint64_t{1});
+  std::set<Rank> ending;
   for (const Rank rank : others) {
     const auto found = uses_.find(rank);
-    if (found != uses_.end() && --found->second == 0) uses_.erase(found);
+    if (found == uses_.end() || --found->second != 0) continue;
+    uses_.erase(found);
+    if (parted_.contains({kAll, rank})) ending.insert(rank);
   }
+  // Those that are in MPI_Finalize wait to hear that nothing connects the two any more.
+  await_parting(std::move(ending), kAll);
 }
 
 void Connections::part() {
   std::set<Rank> others;
   for (const auto& [rank, uses] : uses_) others.insert(rank);
-  await_parting(std::move(others), 0);
+  await_parting(std::move(others), kAll);
 }
 
 /// Of each pair by itself: nobody waits for what somebody tells a third, who may have gone by then.
@@ -238,7 +295,7 @@ void Connections::await_parting(std::set<Rank> others, std::uint64_t what) {
     if (peer == nullptr || peer->lost) return true;
     if (!told.contains(rank) && process_.transport().tell(rank, Word::parting, {.port = what}) == Status::ok)
       told.insert(rank);
-    return told.contains(rank) && (parted_.contains({what, rank}) || peer->ended);
+    return told.contains(rank) && (parted_.contains({what, rank}) || parted_.contains({kAll, rank}) || peer->ended);
   };
   process_.rank().wait([&] { return std::ranges::count_if(others, has_parted) == std::ssize(others); });
   for (const Rank rank : others) parted_.erase({what, rank});
@@ -247,7 +304,15 @@ void Connections::await_parting(std::set<Rank> others, std::uint64_t what) {
 void Connections::hear(Rank from, Word word, const DoorWord& body) noexcept {
   try {
     if (word == Word::parting) {
-      if (joined_rank::is_one(from.value)) parted_.insert({body.port, from});
+      if (!joined_rank::is_one(from.value)) return;
+      parted_.insert({body.port, from});
+      // All that it has sent came before.
+      if (body.port != kAll) process_.transport().give_up_receives(from, body.port - 1);
+    } else if (word == Word::met) {
+      Peer* const peer = process_.engine().peers().joined().find(from.value);
+      if (peer == nullptr || peer->lost) return;
+      watch(*peer);
+      met_[{body.port, process_name(peer->record)}] = from;
     } else {
       ports_.hear(from, word, body);
     }

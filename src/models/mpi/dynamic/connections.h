@@ -19,6 +19,10 @@
 #include "models/mpi/envelope.h"
 #include "models/mpi/members.h"
 
+namespace brant {
+struct Peer;
+}
+
 namespace brant::mpi {
 
 struct Communicator;
@@ -40,8 +44,9 @@ class Connections {
   /// Throws Error where nobody can join this process.
   [[nodiscard]] Contact own_contact();
   /// The ranks of processes by their contacts, of this job or another. Those that are not known yet are joined, by the
-  /// side that `calls`; the other side waits for them. Throws Error: where one has ended, or does not come in time.
-  [[nodiscard]] std::vector<RankId> meet(std::span<const Contact> contacts, bool calls);
+  /// side that `calls`; the other side waits for them. `label`: of the two groups, the same at all. Throws Error: where
+  /// one has ended, or does not come in time.
+  [[nodiscard]] std::vector<RankId> meet(std::span<const Contact> contacts, bool calls, std::uint64_t label);
   /// The same of one, whose process may do something else for long before it answers. No limit: until it ends.
   [[nodiscard]] RankId call(std::string_view address, std::optional<std::chrono::nanoseconds> limit);
 
@@ -59,11 +64,16 @@ class Connections {
 
  private:
   class Watch;
+  [[nodiscard]] std::optional<RankId> find_in_job(std::uint64_t name);
   [[nodiscard]] std::optional<RankId> find(std::uint64_t name);
   RankId know(std::uint64_t name, Rank rank);
+  void watch(Peer& peer);
   void take_in_those_who_joined();
   void call_all(std::span<const Contact> contacts);
-  void await_all(std::span<const Contact> contacts);
+  void tell_that_met(std::span<const RankId> ids, std::uint64_t label);
+  /// Whom a process of the other group has told that the two meet by this connection.
+  [[nodiscard]] std::optional<RankId> find_met(const Contact& contact, std::uint64_t label);
+  void await_all(std::span<const Contact> contacts, std::uint64_t label);
   void lose(Rank rank) noexcept;
   void await_parting(std::set<Rank> others, std::uint64_t what);
 
@@ -72,6 +82,9 @@ class Connections {
   SpawnedJobs spawned_;
   std::unordered_map<std::uint64_t, RankId> of_job_;  ///< By name; made when it is first asked.
   std::unordered_map<std::uint64_t, Rank> joined_;    ///< The same of those of other jobs.
+  std::set<std::uint64_t> calling_;                   ///< Names of those that a thread is joining.
+  /// Who has told that two groups meet, by their label and its name: the connection by which it did.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Rank> met_;
   std::map<Rank, std::unique_ptr<Watch>> watches_;
   std::map<Rank, int> uses_;  ///< In how many communicators a process of another job is connected with this one.
   /// Who has said that it parts, and from what: as DoorWord::port says it.

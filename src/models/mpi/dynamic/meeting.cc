@@ -80,7 +80,7 @@ std::vector<Contact> gather_contacts(Communicator& local) {
 
 std::unique_ptr<Communicator> make_between(Communicator& local, std::span<const Contact> others, std::uint64_t label,
                                            bool calls) {
-  auto remote = std::make_shared<Members>(process()->connections().meet(others, calls));
+  auto remote = std::make_shared<Members>(process()->connections().meet(others, calls, label));
   for (const RankId id : local.members->ids()) {
     require(remote->find(id) == MPI_UNDEFINED, MPI_ERR_GROUP,
             "a process is in both groups: it cannot connect with itself");

@@ -36,6 +36,7 @@ bool is_alive(const std::string& port) {
 
 void publish_service(const char* name, const std::string& port) {
   const MeetingFolder folder;
+  remove_stale_files(folder);
   const std::string file = file_of(name);
   if (folder.write(file, port)) return;
   const std::optional<std::string> known = folder.read(file);
@@ -56,6 +57,7 @@ void unpublish_service(const char* name, const std::string& port) {
 
 std::string look_up_service(const char* name) {
   const MeetingFolder folder;
+  remove_stale_files(folder);
   const std::string file = file_of(name);
   const std::optional<std::string> port = folder.read(file);
   require(port.has_value(), MPI_ERR_NAME, "nobody has published the service '{}'", name);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/host_name.h"
@@ -27,21 +28,36 @@ std::int32_t random_tag() {
   return static_cast<std::int32_t>(number >> 1);
 }
 
-/// Files of processes that have ended without closing their ports.
-void remove_stale_ports(const MeetingFolder& folder, const ProcessMark& own) {
-  if (!folder.is_of_host()) return;
-  std::error_code fault;
-  for (std::filesystem::directory_iterator entry(folder.path(), fault), end; !fault && entry != end;
-       entry.increment(fault)) {
-    const std::string file = entry->path().filename().string();
-    const auto owner =
-        file.starts_with('p') ? owner_of_statistics_file(std::string_view(file).substr(1)) : std::nullopt;
-    const bool told_here = owner && owner->pid_namespace == own.pid_namespace;
-    if (told_here && check_process(*owner) == Status::peer_lost) static_cast<void>(folder.remove(file));
-  }
+/// Of the file of a port: the process that has opened it has ended, as far as can be told here.
+bool has_ended(std::string_view file, const ProcessMark& own) {
+  const auto owner = file.starts_with('p') ? owner_of_statistics_file(file.substr(1)) : std::nullopt;
+  return owner && owner->pid_namespace == own.pid_namespace && check_process(*owner) == Status::peer_lost;
+}
+
+/// A file of the folder says nothing of use any more: a port, or the name of a service with its port in it.
+bool is_stale(const MeetingFolder& folder, const std::string& file, const ProcessMark& own) {
+  if (!file.starts_with('n')) return has_ended(file, own);
+  const std::string port = folder.read(file).value_or("");
+  return port.starts_with(kScheme) && has_ended(PortName::parse(port).file, own);
 }
 
 }  // namespace
+
+void remove_stale_files(const MeetingFolder& folder) noexcept {
+  static bool done = false;
+  if (std::exchange(done, true) || !folder.is_of_host()) return;
+  try {
+    const Result<ProcessMark> own = own_process_mark();
+    std::error_code fault;
+    for (std::filesystem::directory_iterator entry(folder.path(), fault), end; own.ok() && !fault && entry != end;
+         entry.increment(fault)) {
+      const std::string file = entry->path().filename().string();
+      if (is_stale(folder, file, *own)) static_cast<void>(folder.remove(file));
+    }
+  } catch (const std::exception&) {
+    return;  // others will come
+  }
+}
 
 PortName PortName::parse(std::string_view text) {
   const std::size_t behind_host = text.starts_with(kScheme) ? text.find(':', kScheme.size()) : text.npos;
@@ -90,7 +106,7 @@ std::string Ports::open() {
   const Result<ProcessMark> own = own_process_mark();
   require(own.ok(), MPI_ERR_OTHER, "a port needs /proc, which is not there");
   Port port{{host_name(), "p" + statistics_file_name(*own, opened_++)}, {}};
-  if (ports_.empty()) remove_stale_ports(folder, *own);
+  remove_stale_files(folder);
   require(folder.write(port.name.file, address), MPI_ERR_OTHER, "the file {} of a port is in use", port.name.file);
   std::string text = port.name.text();
   require(text.size() < MPI_MAX_PORT_NAME, MPI_ERR_OTHER, "the name of this host is too long for that of a port");

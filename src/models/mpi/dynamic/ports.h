@@ -32,6 +32,10 @@ struct PortName {
 /// process. Throws MPI_ERR_PORT.
 [[nodiscard]] std::string address_of_port(const PortName& name);
 
+class MeetingFolder;
+/// Once in a process: files that processes have left behind which have ended, ports and names of services.
+void remove_stale_files(const MeetingFolder& folder) noexcept;
+
 /// The ports that this process has opened, and those who want to connect to them.
 class Ports {
  public:

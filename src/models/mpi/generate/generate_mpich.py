@@ -197,8 +197,8 @@ class Translation:
             return name
         if name in ("ranks1", "ranks2"):
             return f"{'Given<rank_to_abi>' if name == 'ranks1' else 'ToldAll<rank_to_mpich>'}({name}, {self.length(p)})"
-        if name == "array_of_errcodes":  # only the root knows how many; MPI_SUCCESS is the same
-            return name
+        if name == "array_of_errcodes":  # only the root knows how many
+            return f"error_codes_of_spawn({name})"
         if name == "array_of_dargs":
             return f"Given<distribution_argument_to_abi>({name}, {self.length(p)})"
         if name in MEANINGS and p.suffix:

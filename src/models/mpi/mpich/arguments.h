@@ -242,6 +242,12 @@ class ToldAll {
   Room<int> values_;
 };
 
+/// The call stores them in MPICH's numbers.
+inline int* error_codes_of_spawn(int* places) noexcept {
+  api::tell_spawn_errors_as(code_to_mpich(MPI_ERR_SPAWN));
+  return places;
+}
+
 /// Numbers that the call reads.
 template <auto Translate>
 class Given {

@@ -48,6 +48,7 @@ void RankScheduler::body(RankFiber& fiber, void* self) noexcept {
   auto& scheduler = *static_cast<RankScheduler*>(self);
   const int code = checked_exit_code(scheduler.program_.run(fiber.slot));
   if (code != 0) scheduler.exit_code_ = code;
+  if (code == 0) note_rank_end();
   ++scheduler.ended_;
 }
 

@@ -72,7 +72,7 @@ Status SharedTeam::post(unsigned member, const Collective& call, brant::Op& op) 
   if (op.pending()) return refuse_pending_op();
   if (ended_ != Status::ok) return told_at_once(ended_, op);
   if (member >= placement_.members() || !placement_.is_here(member)) {
-    log::error("team {}: member {} of {} does not live in this process", name_, member, placement_.members());
+    log::error("communicator {}: member {} of {} does not live in this process", name_, member, placement_.members());
     return told_at_once(Status::invalid_argument, op);
   }
   const std::size_t index = placement_.index_of(member);
@@ -89,7 +89,17 @@ Status SharedTeam::post(unsigned member, const Collective& call, brant::Op& op) 
   record->own(engine_.completions(), op);
   join(*shared, index, *record);
   if (shared == &call_of(first_number_)) drive();
+  if (end_number_ > last_number_ && ended_ == Status::ok) [[unlikely]]
+    fail_without_who_left();
   return Status::in_progress;
+}
+
+void SharedTeam::leave(unsigned member) noexcept {
+  const std::uint64_t number = posted_[placement_.index_of(member)];
+  if (number >= last_number_) return;
+  last_number_ = number;
+  who_left_ = member;
+  if (end_number_ > last_number_ && ended_ == Status::ok) fail_without_who_left();
 }
 
 Status SharedTeam::admit(unsigned member, const Collective& call, coll::CallRecord& record) noexcept {
@@ -97,7 +107,7 @@ Status SharedTeam::admit(unsigned member, const Collective& call, coll::CallReco
   try {
     std::string why;
     if (const Status status = coll::make_work(call, members, record.work, why); status != Status::ok) {
-      log::error("team {}: member {}: {}", name_, member, why);
+      log::error("communicator {}: member {}: {}", name_, member, why);
       return status;
     }
   } catch (const std::bad_alloc&) {
@@ -189,7 +199,7 @@ Status SharedTeam::move_all(const SharedCall& call, Step step) noexcept {
       all = status;
     } else if (status != Status::ok) {
       try {
-        why_ = fmt::format("team {}: device memory of member {} could not be copied: {}", name_,
+        why_ = fmt::format("communicator {}: device memory of member {} could not be copied: {}", name_,
                            placement_.ranks_here()[index], status_text(status));
       } catch (const std::bad_alloc&) {
       }
@@ -205,7 +215,7 @@ Status SharedTeam::exchange(SharedCall& call) noexcept {
   Status status = Status::no_memory;
   try {
     status = carry_on_kind({placement_, room_, call, what, why_});
-    if (status == Status::invalid_argument) why_ = fmt::format("team {} has ended: {}", name_, why_);
+    if (status == Status::invalid_argument) why_ = fmt::format("communicator {} has ended: {}", name_, why_);
   } catch (const std::bad_alloc&) {
     why_ = "no memory";  // short enough to take none
   }
@@ -255,12 +265,22 @@ void SharedTeam::fail_by_words(const SharedCall& call) noexcept {
   std::string text;
   try {
     text = fmt::format(
-        "team {} has ended, in call {} of its communicator: member {} called {}, and member {} of the same process {}: "
-        "all members call the same, with the same sizes, types, ops and roots, in one order",
+        "communicator {} has ended, in call {}: member {} called {}, and member {} of the same process {}: all members "
+        "call the same, with the same sizes, types, ops and roots, in one order",
         name_, first_number_ + 1, ranks[call.first], said(call.first), ranks[call.odd], said(call.odd));
   } catch (const std::bad_alloc&) {
   }
   fail(Status::invalid_argument, std::move(text));
+}
+
+void SharedTeam::fail_without_who_left() noexcept {
+  std::string text;
+  try {
+    text = fmt::format("communicator {} has ended: its member {} has ended its program, and does not come to call {}",
+                       name_, who_left_, last_number_ + 1);
+  } catch (const std::bad_alloc&) {
+  }
+  fail(Status::peer_lost, std::move(text));
 }
 
 void SharedTeam::fail(Status status, std::string why) noexcept {
@@ -272,7 +292,7 @@ void SharedTeam::fail_with_team(Status status) noexcept {
   std::string why;
   try {
     why = team_.fault();  // which it has said itself
-    if (why.empty()) why = fmt::format("team {} has refused a call of its communicator; the log says why", name_);
+    if (why.empty()) why = fmt::format("communicator {} has refused a call; the log says why", name_);
   } catch (const std::bad_alloc&) {
   }
   end_all(status, std::move(why));
@@ -305,8 +325,8 @@ std::string SharedTeam::awaited() const {
     if (call.parts[index] == nullptr)
       who += fmt::format("{}{}", who.empty() ? "" : ", ", placement_.ranks_here()[index]);
   }
-  return fmt::format("team {}: call {} of its communicator, {}, waits for members of this process: {}", name_,
-                     first_number_ + 1, coll::describe(call.work(call.first).words), who);
+  return fmt::format("communicator {}: call {}, {}, waits for members of this process: {}", name_, first_number_ + 1,
+                     coll::describe(call.work(call.first).words), who);
 }
 
 }  // namespace brant::mpi

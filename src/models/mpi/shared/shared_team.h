@@ -64,6 +64,8 @@ class SharedTeam final : private Poller {
   /// (this member's alone, nothing has happened: invalid_argument, wrong_kind, no_memory, limit_reached), or what ended
   /// it.
   Status post(unsigned member, const Collective& call, brant::Op& op) noexcept;
+  /// A member that lives here has ended its program: calls that it has not come to end, for all.
+  void leave(unsigned member) noexcept;
   /// What ended it, for people; empty as long as it is of use.
   [[nodiscard]] std::string fault() const;
   /// For reports: the call under way, and which members of this process have not come to it. Empty: nobody is awaited.
@@ -72,8 +74,9 @@ class SharedTeam final : private Poller {
   void close() noexcept;
 
  private:
+  static constexpr std::uint64_t kEndless = ~std::uint64_t{0};
   /// As many calls ahead of the slowest member here may another one be.
-  static constexpr std::size_t kCallsAhead = 4096;
+  static constexpr std::size_t kCallsAhead = std::size_t{1} << 16;
 
   Status admit(unsigned member, const Collective& call, coll::CallRecord& record) noexcept;
   /// The call that is the next one of a member; null: no memory, or too many.
@@ -99,6 +102,7 @@ class SharedTeam final : private Poller {
   /// The team of processes has said why.
   void fail_with_team(Status status) noexcept;
   void fail_by_words(const SharedCall& call) noexcept;
+  void fail_without_who_left() noexcept;
   void end_all(Status status, std::string why) noexcept;
   unsigned poll() noexcept override;
 
@@ -113,6 +117,8 @@ class SharedTeam final : private Poller {
   std::uint64_t first_number_ = 0;                  ///< Of the first that is under way.
   std::uint64_t end_number_ = 0;                    ///< Behind the last.
   std::vector<std::uint64_t> posted_;               ///< How many calls each member here has made.
+  std::uint64_t last_number_ = kEndless;            ///< Behind the last call that somebody who has left has come to.
+  unsigned who_left_ = 0;
   SharedRoom room_;
   std::string why_;
   Status ended_ = Status::ok;

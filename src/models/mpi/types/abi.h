@@ -18,6 +18,12 @@ using Count = std::int64_t;
 inline constexpr std::uintptr_t kLastPredefined = 0xfff;
 
 inline std::uintptr_t handle_number(const void* handle) noexcept { return reinterpret_cast<std::uintptr_t>(handle); }
+/// Whether a handle that is not predefined may point to an object of the program: what is no address of its memory must
+/// not be looked at. `alignment`: of the object.
+inline bool may_point_to_object(std::uintptr_t number, std::size_t alignment) noexcept {
+  constexpr unsigned kAddressBits = 48;  // of what a program is given, on all machines of 64 bits
+  return number % alignment == 0 && number >> kAddressBits == 0;
+}
 inline MPI_Datatype type_handle(std::uintptr_t number) noexcept { return reinterpret_cast<MPI_Datatype>(number); }
 inline MPI_Op op_handle(std::uintptr_t number) noexcept { return reinterpret_cast<MPI_Op>(number); }
 

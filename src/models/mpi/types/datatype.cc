@@ -96,7 +96,7 @@ Datatype* find_datatype(MPI_Datatype handle) noexcept {
     const std::uintptr_t place = number - kFirstType;  // wraps around below the first
     return place < kTypeNumbers ? all_predefined().types[place] : nullptr;
   }
-  if (number % alignof(Datatype) != 0) return nullptr;
+  if (!may_point_to_object(number, alignof(Datatype))) return nullptr;
   auto* type = reinterpret_cast<Datatype*>(handle);
   return type->mark_ == Datatype::kMark ? type : nullptr;
 }

@@ -87,7 +87,7 @@ Op* find_op(MPI_Op handle) noexcept {
     const std::uintptr_t place = number - kFirstOp;  // wraps around below the first
     return place < kOpNumbers ? predefined_ops().ops[place] : nullptr;
   }
-  if (number % alignof(Op) != 0) return nullptr;
+  if (!may_point_to_object(number, alignof(Op))) return nullptr;
   auto* op = reinterpret_cast<Op*>(handle);
   return op->mark_ == Op::kMark ? op : nullptr;
 }

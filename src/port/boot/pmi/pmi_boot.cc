@@ -34,6 +34,9 @@ using namespace std::chrono_literals;
 /// How long the launcher may take for one answer that waits for no other process.
 constexpr std::chrono::seconds kPatience{20};
 
+/// Of what a process puts for a fence.
+constexpr int kMaxPieces = 1 << 20;
+
 /// How long the launcher gets to pass on why a job is aborted.
 constexpr std::chrono::milliseconds kTimeToRead{200};
 
@@ -103,6 +106,11 @@ void ask(Client& client, std::string_view command, std::string_view kind, Words&
 void find_place(Client& client, const std::string& mapping) {
   const std::vector<int> hosts = pmi::hosts_of_ranks(mapping, client.size);
   if (hosts.empty()) {
+    if (env("MPI_LOCALRANKID").empty()) {
+      refuse(Status::peer_rejected,
+             "the launcher does not say which ranks are on this host, neither by the key PMI_process_mapping nor by "
+             "MPI_LOCALRANKID and MPI_LOCALNRANKS in the environment");
+    }
     client.local_rank = number_of("MPI_LOCALRANKID", 0);
     client.local_size = number_of("MPI_LOCALNRANKS", 1);
     return;
@@ -238,6 +246,8 @@ Status PmiBoot::fetch_values() {
     std::string text = std::move(first).value();
     const std::size_t colon = std::min(text.find(':'), text.size());
     const int pieces = number_in(std::string_view(text).substr(0, colon));
+    if (pieces < 1 || pieces > kMaxPieces)
+      return lose(Status::io_error, fmt::format("what rank {} put was damaged on its way through the launcher", rank));
     text.erase(0, std::min(colon + 1, text.size()));
     for (int piece = 1; piece < pieces; ++piece) {
       Result<std::string> next = fetch_piece(rank, static_cast<std::size_t>(piece));
