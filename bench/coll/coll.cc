@@ -193,7 +193,7 @@ double bus_factor(CollectiveKind kind, int ranks) noexcept {
 
 void run_collectives(const CollBench& bench) {
   Runtime runtime;
-  Team team = Team::world(runtime, {.way = bench.way});
+  Team team = Team::world(runtime, {.way = bench.way, .stream_way = bench.stream_way});
   if (bench.nccl) run_by(*make_nccl_caller(runtime, team, bench), bench);
   run_by(*make_brant_caller(runtime, team, bench), bench);
 }

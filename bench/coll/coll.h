@@ -17,6 +17,7 @@ struct CollBench {
   std::vector<std::size_t> sizes;  ///< As nccl-tests count them: the larger one of what each gives and gets.
   std::size_t iterations = 0;      ///< Samples per size; 0: by size.
   TeamWay way = TeamWay::automatic;
+  StreamWay stream_way = StreamWay::automatic;
   Alloc alloc = Alloc::library;
   bool device = false;  ///< The buffers lie in memory of the device. Streams and graphs need that.
   Trigger trigger = Trigger::host;

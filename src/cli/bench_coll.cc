@@ -30,7 +30,7 @@ struct CollArguments {
   std::optional<std::string> sizes;
   std::string min = "8";
   std::string max = "16M";
-  std::string way = "auto";
+  std::string way = "automatic";
   std::string alloc;
   std::vector<std::string> peers;
   std::string memory = "host";
@@ -70,18 +70,28 @@ void require_sense(const bench::CollBench& asked, const std::vector<std::string>
                 "--peer nccl: NCCL moves memory of GPUs only, not host memory; add --memory device");
 }
 
+/// Of the host or of streams, by who starts the calls.
+void take_way(const std::string& way, bench::CollBench& asked) {
+  const bool of_streams = asked.trigger != bench::Trigger::host;
+  if (of_streams ? stream_way_from_name(way, asked.stream_way) : team_way_from_name(way, asked.way)) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("--way {}: {}", way,
+                          of_streams ? "of streams and graphs there are automatic, lines, slots and slices"
+                                     : "there are automatic, messages, lines, slots, slices, reads and hosts"));
+}
+
 bench::CollBench checked(const CollArguments& arguments) {
   bench::CollBench asked = arguments.bench;
   asked.sizes = arguments.sizes
                     ? bench::parse_sizes(*arguments.sizes)
                     : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
-  asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
   const bool of_malloc = arguments.alloc == "malloc" || (arguments.alloc.empty() && arguments.model == kMpi);
   asked.alloc = of_malloc ? bench::Alloc::malloc : bench::Alloc::library;
   asked.device = arguments.memory == "device";
   asked.trigger = arguments.trigger == "graph"    ? bench::Trigger::graph
                   : arguments.trigger == "stream" ? bench::Trigger::stream
                                                   : bench::Trigger::host;
+  take_way(arguments.way == "auto" ? "automatic" : arguments.way, asked);
   asked.nccl = std::find(arguments.peers.begin(), arguments.peers.end(), kNccl) != arguments.peers.end();
   require_sense(asked, mpis(arguments));
   if (arguments.model == kMpi) require_of_mpi(asked);
@@ -122,8 +132,10 @@ void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_c
   command->add_option("--ranks", arguments->ranks, "Processes, where nobody else starts them")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("--way", arguments->way, "Force messages, or leave it to brant")
-      ->check(CLI::IsMember({"auto", "messages"}))
+  command
+      ->add_option("--way", arguments->way,
+                   "Force a way: messages, lines, slots, slices, reads or hosts; of streams and graphs lines, slots or "
+                   "slices")
       ->capture_default_str();
   command
       ->add_option("--model", arguments->model,

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -25,17 +26,27 @@ struct ExplainArguments {
   std::string collective;
   unsigned ranks = 2;
   unsigned hosts = 1;
+  explain::CollectiveMemory memory = explain::CollectiveMemory::host;
+  explain::CollectiveTrigger trigger = explain::CollectiveTrigger::host;
+  std::string way = "automatic";
 };
+
+int explain_call(const ExplainArguments& arguments) {
+  const explain::CollectiveQuestion asked{.kind = explain::parse_collective(arguments.collective),
+                                          .bytes = arguments.bytes.empty() ? 0 : bench::parse_size(arguments.bytes),
+                                          .members = arguments.ranks,
+                                          .hosts = arguments.hosts,
+                                          .memory = arguments.memory,
+                                          .trigger = arguments.trigger,
+                                          .way = arguments.way};
+  const explain::CollectiveAnswer answer = explain::explain_collective(asked, arguments.json);
+  fmt::print("{}", answer.text);
+  return answer.serves ? 0 : 1;
+}
 
 int run_explain(const ExplainArguments& arguments) {
   try {
-    if (!arguments.collective.empty()) {
-      const explain::CollectiveQuestion asked{explain::parse_collective(arguments.collective),
-                                              arguments.bytes.empty() ? 0 : bench::parse_size(arguments.bytes),
-                                              arguments.ranks, arguments.hosts};
-      fmt::print("{}", explain::explain_collective(asked, arguments.json));
-      return 0;
-    }
+    if (!arguments.collective.empty()) return explain_call(arguments);
     if (arguments.from.empty() || arguments.to.empty() || arguments.bytes.empty())
       throw Error(Status::invalid_argument, "--from, --to and --bytes say which transfer, or --collective which call");
     const RuntimeOptions environment = RuntimeOptions::from_environment();
@@ -66,7 +77,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "explain",
       "Which path a transfer would take on this machine, why, and what the others would cost. Ends with 1 "
-      "if a forced path cannot serve");
+      "if a forced path or way cannot serve");
   auto arguments = std::make_shared<ExplainArguments>();
   command->add_option("--from", arguments->from,
                       "Where the bytes are: host (of Runtime::allocate), heap (of malloc), pinned, cuda, cuda:1, "
@@ -76,8 +87,25 @@ void add_explain(CLI::App& app, int& exit_code) {
                       "Size of the message, for example 8, 64K or 1M; of a collective, of all blocks together");
   CLI::Option* collective = command->add_option(
       "--collective", arguments->collective,
-      "Instead of a transfer: how a team carries out a call on host memory, for example allreduce or reduce-scatter");
+      "Instead of a transfer: how a team carries out a call, for example allreduce or reduce-scatter");
   collective->excludes("--from")->excludes("--to");
+  using Memory = explain::CollectiveMemory;
+  using Trigger = explain::CollectiveTrigger;
+  const std::map<std::string, Memory> memories = {
+      {"host", Memory::host}, {"heap", Memory::heap}, {"device", Memory::device}};
+  const std::map<std::string, Trigger> triggers = {
+      {"host", Trigger::host}, {"stream", Trigger::stream}, {"graph", Trigger::graph}};
+  command
+      ->add_option("--memory", arguments->memory,
+                   "Where the buffers of the call lie: host (of Runtime::allocate, the default), heap (of malloc), or "
+                   "device")
+      ->transform(CLI::CheckedTransformer(memories))
+      ->needs(collective);
+  command->add_option("--trigger", arguments->trigger, "Who carries it out: host (the default), stream, or graph")
+      ->transform(CLI::CheckedTransformer(triggers))
+      ->needs(collective);
+  command->add_option("--way", arguments->way, "As if TeamOptions forced this way, or, of streams, this one")
+      ->needs(collective);
   command->add_option("--ranks", arguments->ranks, "Members of the team")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str()

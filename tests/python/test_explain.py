@@ -149,6 +149,45 @@ def test_the_plan_of_a_collective(collective: str, size: str, more: list[str], a
     assert f"  {algorithm}: " in explain(*asked).stdout
 
 
+@pytest.mark.parametrize(
+    ("asked", "algorithm"),
+    [
+        ("allreduce --bytes 1M --ranks 4 --memory heap", "slices"),
+        ("allreduce --bytes 1M --memory device", "slices"),
+        ("allreduce --bytes 8 --memory device --trigger stream", "kernel lines"),
+        ("allgather --bytes 16M --memory device --trigger graph", "kernel slots"),
+        ("allreduce --bytes 1M --ranks 4 --memory device --trigger graph", "kernel slices"),
+        ("allreduce --bytes 8 --memory device --trigger stream --way slots", "kernel slots"),
+        ("allreduce --bytes 8 --way reads", "reads"),
+        ("allreduce --bytes 8 --way messages", "direct"),
+        ("barrier --way slots", "lines"),
+    ],
+)
+def test_the_plan_of_a_collective_by_memory_trigger_and_way(asked: str, algorithm: str) -> None:
+    told = json.loads(explain("--collective", *asked.split(), "--json").stdout)
+    assert told["plan"]["algorithm"] == algorithm
+    assert told.get("staged", False) == (told["memory"] == "device" and told["trigger"] == "host")
+    said = explain("--collective", *asked.split()).stdout
+    assert f"  {algorithm}: " in said
+    assert ("forced" in said) == ("--way" in asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why", "code"),
+    [
+        ("allreduce --bytes 1K --way lines", "does not fit into a line of 48 bytes", 1),
+        ("scan --bytes 1K --memory device --trigger stream --way slices", "only allreduce and reduce", 1),
+        ("allreduce --bytes 8 --way pigeons", "automatic, messages, lines", 2),
+        ("allreduce --bytes 8 --trigger stream", "--memory device", 2),
+        ("allreduce --bytes 8 --ranks 9 --memory device --trigger graph", "at most 8 members", 2),
+    ],
+)
+def test_a_way_that_cannot_serve_is_refused_with_the_reason(asked: str, why: str, code: int) -> None:
+    done = explain("--collective", *asked.split())
+    assert why in done.stdout + done.stderr
+    assert done.returncode == code
+
+
 def test_an_unknown_collective_is_refused_with_those_there_are() -> None:
     done = explain("--collective", "allsum", "--bytes", "8")
     assert done.returncode == 2

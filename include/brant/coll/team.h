@@ -12,6 +12,7 @@
 #include "brant/base/api.h"
 #include "brant/base/ids.h"
 #include "brant/coll/collectives.h"
+#include "brant/coll/way.h"
 #include "brant/core/operation.h"
 #include "brant/core/stream.h"
 
@@ -22,12 +23,6 @@ class TeamState;
 namespace coll {
 struct Prepared;
 }
-
-/// Which way the bytes of a team's collectives go.
-enum class TeamWay : std::uint8_t {
-  automatic,  ///< Shared memory where all members are on one host and can map it, else messages.
-  messages,   ///< Messages in any case.
-};
 
 /// How a model that is built on teams speaks of them to its users. They hear of deaths by its own errors: the log does
 /// not speak of those.
@@ -49,6 +44,8 @@ struct TeamOptions {
   /// in an order that is not the same at all of them. A label is used once for a list.
   std::uint64_t label = 0;
   const TeamWording* wording = nullptr;  ///< Null: that of teams. Stays as long as the team.
+  /// Of `Team::enqueue`, as `way` is of the others.
+  StreamWay stream_way = StreamWay::automatic;
 };
 
 /// One of the last calls of a member, for reports.
@@ -107,8 +104,8 @@ class BRANT_API Team {
   /// process that has joined has another rank at each of them), and
   /// those that are in several teams make them in an order that leads to no circle. Waits for all. Throws Error:
   /// invalid_argument (a list without this process, or with a rank twice or outside the job), peer_lost, timed_out (a
-  /// member did not come within the patience of forming). Cost: some messages among the members, and memory that
-  /// they share: 128 KiB a member.
+  /// member did not come within the patience of forming), not_supported (a way that these members do not have). Cost:
+  /// some messages among the members, and memory that they share: 128 KiB a member.
   Team(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options = {});
   /// Of all processes of the job.
   static Team world(Runtime& runtime, const TeamOptions& options = {});
@@ -140,9 +137,10 @@ class BRANT_API Team {
   /// itself for a while before it waits as `Runtime::wait` does, and makes progress now and then. Not within a
   /// completion. The outcome's `bytes` are those of `out`. Errors: invalid_argument (sizes that do not fit together, a
   /// rank outside the team, no such combination of type and op, memory that overlaps, was freed or is too small),
-  /// wrong_kind, no_memory (pinned memory for buffers of a device); these are this member's own, nothing has happened,
-  /// and a right call may follow. Those that end the team: invalid_argument (members call different things), peer_lost,
-  /// timed_out, no_memory, canceled, device_failed. Allocates nothing in steady state.
+  /// wrong_kind, not_supported (a way is forced that does not carry out this call), no_memory (pinned memory for
+  /// buffers of a device); these are this member's own, nothing has happened, and a right call may follow. Those that
+  /// end the team: invalid_argument (members call different things), peer_lost, timed_out, no_memory, canceled,
+  /// device_failed. Allocates nothing in steady state.
   ///
   /// Device memory must be ready: streams that write it are done. Costs a copy of what is given, and one of what is
   /// got, and pinned memory of their size, which is kept for later calls.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brant/base/status.h"
+#include "ops/coll/device/stream_plan.h"
 #include "ops/coll/plan.h"
 
 namespace brant::cli::explain {
@@ -16,6 +17,10 @@ namespace {
 using coll::Algorithm;
 using coll::Plan;
 using coll::PlanQuery;
+using coll::StreamAlgorithm;
+using coll::StreamPlan;
+using coll::StreamQuery;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kFloat = 4;
 
@@ -38,16 +43,68 @@ std::string_view words_for(Algorithm algorithm) noexcept {
   return kWords[static_cast<std::size_t>(algorithm)];
 }
 
-PlanQuery query_of(const CollectiveQuestion& question) noexcept {
+std::string_view words_for(StreamAlgorithm algorithm) noexcept {
+  constexpr std::array<std::string_view, 4> kWords = {
+      "a member alone copies", "each word that a member writes to the others says by itself that it is there",
+      "each member writes pieces to the others, and a word behind each that says so",
+      "each member combines one slice for all"};
+  return kWords[static_cast<std::size_t>(algorithm)];
+}
+
+std::size_t element_of(const CollectiveQuestion& question) noexcept {
+  return question.kind == CollectiveKind::barrier ? 1 : kFloat;
+}
+
+/// Of the vector, or of one block, in whole elements.
+std::uint64_t bytes_of(const CollectiveQuestion& question) noexcept {
+  if (question.kind == CollectiveKind::barrier) return 0;
+  const std::uint64_t bytes = has_blocks(question.kind) ? question.bytes / question.members : question.bytes;
+  return bytes / kFloat * kFloat;
+}
+
+bool of_streams(const CollectiveQuestion& question) noexcept { return question.trigger != CollectiveTrigger::host; }
+
+[[noreturn]] void refuse_way(const CollectiveQuestion& question) {
+  std::string known;
+  const unsigned count = of_streams(question) ? kStreamWayCount : kTeamWayCount;
+  for (unsigned way = 0; way < count; ++way) {
+    known += known.empty() ? "" : ", ";
+    known +=
+        of_streams(question) ? stream_way_name(static_cast<StreamWay>(way)) : team_way_name(static_cast<TeamWay>(way));
+  }
+  throw Error(Status::invalid_argument, fmt::format("there is no way '{}' of {}: use {}", question.way,
+                                                    of_streams(question) ? "streams" : "the host", known));
+}
+
+void require_sense(const CollectiveQuestion& question) {
+  if (question.hosts > question.members)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} members are not on {} hosts", question.members, question.hosts));
+  if (!of_streams(question)) return;
+  if (question.memory != CollectiveMemory::device)
+    throw Error(Status::invalid_argument, "streams and graphs carry out what lies on the device: add --memory device");
+  if (question.hosts > 1 || question.members > coll::kStreamMembersMax)
+    throw Error(Status::invalid_argument, fmt::format("collectives of streams are for at most {} members of one host: "
+                                                      "use --trigger host",
+                                                      coll::kStreamMembersMax));
+}
+
+PlanQuery query_of(const CollectiveQuestion& question) {
   PlanQuery query;
   query.kind = question.kind;
   query.members = question.members;
-  query.bytes = has_blocks(question.kind) ? question.bytes / question.members : question.bytes;
-  if (question.kind == CollectiveKind::barrier) query.bytes = 0;
-  query.element = question.kind == CollectiveKind::barrier ? 1 : kFloat;
-  query.bytes = query.bytes / query.element * query.element;
-  query.board = question.hosts == 1 && question.members <= coll::kBoardMembersMax;
-  query.hosts = question.hosts > 1 && question.hosts < question.members && question.members <= coll::kBoardMembersMax;
+  query.bytes = bytes_of(question);
+  query.element = element_of(question);
+  if (!team_way_from_name(question.way, query.way)) refuse_way(question);
+  const bool shares = query.way != TeamWay::messages && question.members <= coll::kBoardMembersMax;
+  query.board = shares && question.hosts == 1;
+  query.hosts = shares && question.hosts > 1 && question.hosts < question.members;
+  return query;
+}
+
+StreamQuery stream_query_of(const CollectiveQuestion& question) {
+  StreamQuery query{question.kind, question.members, bytes_of(question), {}};
+  if (!stream_way_from_name(question.way, query.way)) refuse_way(question);
   return query;
 }
 
@@ -56,9 +113,96 @@ std::string line_of(const Plan& plan) {
   return fmt::format("{}: {}; {} {}, {} bytes at a time", coll::algorithm_name(plan.algorithm),
                      words_for(plan.algorithm), plan.rounds, rounds, plan.piece);
 }
+std::string line_of(const StreamPlan& plan) {
+  return fmt::format("{}: {}; {} block{} of {} bytes each, {} round{}", coll::stream_algorithm_name(plan.algorithm),
+                     words_for(plan.algorithm), plan.blocks, plan.blocks == 1 ? "" : "s", plan.share, plan.rounds,
+                     plan.rounds == 1 ? "" : "s");
+}
 
-nlohmann::ordered_json json_of(const Plan& plan) {
+Json json_of(const Plan& plan) {
   return {{"algorithm", coll::algorithm_name(plan.algorithm)}, {"piece", plan.piece}, {"rounds", plan.rounds}};
+}
+Json json_of(const StreamPlan& plan) {
+  return {{"algorithm", coll::stream_algorithm_name(plan.algorithm)},
+          {"blocks", plan.blocks},
+          {"share", plan.share},
+          {"piece", plan.piece},
+          {"rounds", plan.rounds}};
+}
+
+constexpr std::array<std::string_view, 3> kMemories = {"host", "heap", "device"};
+constexpr std::array<std::string_view, 3> kTriggers = {"host", "stream", "graph"};
+
+/// What was asked, and what is the same for all answers.
+class Report {
+ public:
+  Report(const CollectiveQuestion& question, bool json) : json_(json) {
+    const std::string_view memory = kMemories[static_cast<std::size_t>(question.memory)];
+    const std::string_view trigger = kTriggers[static_cast<std::size_t>(question.trigger)];
+    told_ = {{"collective", collective_name(question.kind)},
+             {"bytes", question.bytes},
+             {"ranks", question.members},
+             {"hosts", question.hosts},
+             {"memory", memory},
+             {"trigger", trigger},
+             {"way", question.way}};
+    text_ = fmt::format("{} of {} bytes of f32 by {} members on {}", collective_name(question.kind), question.bytes,
+                        question.members, question.hosts == 1 ? "one host" : fmt::format("{} hosts", question.hosts));
+    if (question.memory == CollectiveMemory::device) text_ += ", in memory of devices";
+    if (of_streams(question))
+      text_ += fmt::format(", carried out by {}", question.trigger == CollectiveTrigger::graph ? "graphs" : "streams");
+    text_ += question.way == "automatic" ? "\n" : fmt::format(", by {}, which is forced\n", question.way);
+  }
+
+  template <typename AnyPlan>
+  void plan(const AnyPlan& plan) {
+    told_["plan"] = json_of(plan);
+    add(line_of(plan));
+  }
+  void plan_of_private_memory(const Plan& plan) {
+    told_["plan_of_private_memory"] = json_of(plan);
+    add(fmt::format("where a buffer is not of Runtime::allocate, {}", line_of(plan)));
+  }
+  void staged() {
+    told_["staged"] = true;
+    add("before and after it, copies from and to pinned memory of the host, of the size of what is given and got");
+  }
+  void note(std::string_view text) { add(text); }
+  CollectiveAnswer refused(const char* why) {
+    told_["refused"] = why;
+    add(fmt::format("refused: {}", why));
+    return answer(false);
+  }
+  [[nodiscard]] CollectiveAnswer answer(bool serves = true) const {
+    return {json_ ? told_.dump(2) + "\n" : text_, serves};
+  }
+
+ private:
+  void add(std::string_view line) { text_ += fmt::format("  {}\n", line); }
+
+  const bool json_;
+  Json told_;
+  std::string text_;
+};
+
+CollectiveAnswer explain_on_stream(const CollectiveQuestion& question, Report& report) {
+  const StreamQuery query = stream_query_of(question);
+  if (const char* why = coll::why_not_forced(query)) return report.refused(why);
+  report.plan(coll::stream_plan_for(query));
+  if (question.trigger == CollectiveTrigger::graph)
+    report.note("each launch of the graph carries it out with the plan of its capture");
+  return report.answer();
+}
+
+CollectiveAnswer explain_on_host(const CollectiveQuestion& question, Report& report) {
+  PlanQuery query = query_of(question);
+  if (const char* why = coll::why_not_forced(query)) return report.refused(why);
+  const bool may_read = question.memory == CollectiveMemory::host;  // what is copied to is nothing that others map
+  const Plan plan = coll::plan_for(may_read ? query : coll::without_reads(query));
+  report.plan(plan);
+  if (question.memory == CollectiveMemory::device) report.staged();
+  if (plan.algorithm == Algorithm::reads) report.plan_of_private_memory(coll::plan_for(coll::without_reads(query)));
+  return report.answer();
 }
 
 }  // namespace
@@ -74,27 +218,10 @@ CollectiveKind parse_collective(const std::string& name) {
   throw Error(Status::invalid_argument, fmt::format("there is no collective '{}': use {}", name, known));
 }
 
-std::string explain_collective(const CollectiveQuestion& question, bool json) {
-  if (question.hosts > question.members)
-    throw Error(Status::invalid_argument,
-                fmt::format("{} members are not on {} hosts", question.members, question.hosts));
-  const PlanQuery query = query_of(question);
-  const Plan plan = coll::plan_for(query), other = coll::plan_for(coll::without_reads(query));
-  const bool reads = plan.algorithm == Algorithm::reads;
-  if (json) {
-    nlohmann::ordered_json told = {{"collective", collective_name(question.kind)},
-                                   {"bytes", question.bytes},
-                                   {"ranks", question.members},
-                                   {"hosts", question.hosts}};
-    told["plan"] = json_of(plan);
-    if (reads) told["plan_of_private_memory"] = json_of(other);
-    return told.dump(2) + "\n";
-  }
-  std::string text = fmt::format(
-      "{} of {} bytes of f32 by {} members on {}\n  {}\n", collective_name(question.kind), question.bytes,
-      question.members, question.hosts == 1 ? "one host" : fmt::format("{} hosts", question.hosts), line_of(plan));
-  if (reads) text += fmt::format("  where a buffer is not of Runtime::allocate, {}\n", line_of(other));
-  return text;
+CollectiveAnswer explain_collective(const CollectiveQuestion& question, bool json) {
+  require_sense(question);
+  Report report(question, json);
+  return of_streams(question) ? explain_on_stream(question, report) : explain_on_host(question, report);
 }
 
 }  // namespace brant::cli::explain

@@ -11,7 +11,7 @@
 namespace brant {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 /// This process and `peer`, which is null for this one itself, can have a board in common.
 bool shares_memory(const TeamOptions& options, const coll::Members& members, const Peer* peer) noexcept {
@@ -27,6 +27,8 @@ struct TeamState::FormRecord {
   std::uint32_t led = 0;     ///< Of the lowest rank: how many teams it was that of.
   std::uint32_t leader = 0;  ///< The lowest member on its host.
   bool offers = false;       ///< A leader: memory for the board of its host is below.
+  TeamWay way = TeamWay::automatic;
+  StreamWay stream_way = StreamWay::automatic;
   MemoryFileRecord memory;
 };
 
@@ -85,8 +87,8 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   }
   const std::uint8_t mapped = memory_.is_there() ? 1 : 0;
   std::vector<std::uint8_t> mapped_by(members_.count);
-  const OpResult told = run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host),
-                                      Buffer(mapped_by.data(), mapped_by.size(), MemoryKind::host)));
+  const OpResult told = run_own(allgather(ConstBuffer(&mapped, 1, MemoryKind::host),
+                                          Buffer(mapped_by.data(), mapped_by.size(), MemoryKind::host)));
   if (!told.ok()) throw Error(told.status, fmt::format("no team was made: {}", describe_fault()));
   if (std::any_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each == 0; }))
     return memory_.drop();
@@ -99,6 +101,30 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   }
 }
 
+void TeamState::compare_options(const std::vector<FormRecord>& all) const {
+  for (unsigned m = 0; m < members_.count; ++m) {
+    if (all[m].way == options_.way && all[m].stream_way == options_.stream_way) continue;
+    throw Error(Status::invalid_argument,
+                fmt::format("no team was made: member {} (rank {} of the job) forces the way {} and, on streams, {}; "
+                            "this one {} and {}. Options are the same at all members",
+                            m, ranks_[m].value, team_way_name(all[m].way), stream_way_name(all[m].stream_way),
+                            team_way_name(options_.way), stream_way_name(options_.stream_way)));
+  }
+}
+
+/// All have come to know the same of what they share, and so come to the same here.
+void TeamState::require_way() const {
+  const TeamWay way = options_.way;
+  if (members_.count == 1 || way == TeamWay::automatic || way == TeamWay::messages) return;
+  const bool of_hosts = way == TeamWay::hosts;
+  if (of_hosts ? ways_.has_boards_of_hosts() : ways_.has_board()) return;
+  throw Error(Status::not_supported,
+              fmt::format("no team was made: it is to go by {}, but {}. Use TeamWay::automatic", team_way_name(way),
+                          of_hosts ? "its members are not on several hosts of which some share one"
+                                   : "its members do not all share memory (other hosts, no memory that all map, or "
+                                     "more than 64)"));
+}
+
 void TeamState::form() {
   const auto require = [this](const OpResult& outcome) {
     if (outcome.ok()) return;
@@ -107,6 +133,8 @@ void TeamState::form() {
   };
   const auto lowest = static_cast<unsigned>(std::min_element(ranks_.begin(), ranks_.end()) - ranks_.begin());
   FormRecord own;
+  own.way = options_.way;
+  own.stream_way = options_.stream_way;
   if (lowest == members_.self) own.led = table_.next_led();
   name_ = fmt::format("of {} led by rank {}", members_.count, ranks_[lowest].value);
   connect();
@@ -120,11 +148,13 @@ void TeamState::form() {
   const auto bytes_of = [](auto& items) {
     return Buffer(items.data(), items.size() * sizeof(items[0]), MemoryKind::host);
   };
-  require(run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all))));
+  require(run_own(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all))));
   for (const FormRecord& record : all) {
     if (record.version != kVersion) throw Error(Status::version_mismatch, "members run different versions of brant");
   }
+  compare_options(all);
   if (members_.count > 1) map_memory(all);
+  require_way();
 
   name_ = fmt::format("{}.{}", ranks_[lowest].value, all[lowest].led);
   patience_ = options_.patience;

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 
 #include "brant/coll/collectives.h"
 #include "brant/coll/reduce_op.h"
+#include "brant/coll/way.h"
 
 namespace brant {
 namespace {
@@ -37,11 +39,23 @@ constexpr std::array<std::string_view, kCollectiveKindCount> kKinds = {
     "none",     "barrier", "broadcast", "reduce", "allreduce", "allgather",           "reduce_scatter",
     "alltoall", "gather",  "scatter",   "scan",   "exscan",    "neighbour_allgather", "neighbour_alltoall"};
 
+constexpr std::array<std::string_view, kTeamWayCount> kTeamWays = {"automatic", "messages", "lines", "slots",
+                                                                   "slices",    "reads",    "hosts"};
+constexpr std::array<std::string_view, kStreamWayCount> kStreamWays = {"automatic", "lines", "slots", "slices"};
+
 /// Of words that another process wrote, too.
 template <std::size_t Count, typename Value>
 std::string_view name_in(const std::array<std::string_view, Count>& names, Value value) noexcept {
   const auto place = static_cast<std::size_t>(value);
   return place < Count ? names[place] : "unknown";
+}
+
+template <std::size_t Count, typename Value>
+bool find_name(const std::array<std::string_view, Count>& names, std::string_view name, Value& value) noexcept {
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place == names.end()) return false;
+  value = static_cast<Value>(place - names.begin());
+  return true;
 }
 
 }  // namespace
@@ -58,6 +72,10 @@ std::string_view data_type_name(DataType type) noexcept {
 
 std::string_view reduce_op_name(ReduceOp op) noexcept { return name_in(kOps, op); }
 std::string_view collective_name(CollectiveKind kind) noexcept { return name_in(kKinds, kind); }
+std::string_view team_way_name(TeamWay way) noexcept { return name_in(kTeamWays, way); }
+std::string_view stream_way_name(StreamWay way) noexcept { return name_in(kStreamWays, way); }
+bool team_way_from_name(std::string_view name, TeamWay& way) noexcept { return find_name(kTeamWays, name, way); }
+bool stream_way_from_name(std::string_view name, StreamWay& way) noexcept { return find_name(kStreamWays, name, way); }
 
 bool can_reduce(DataType type, ReduceOp op) noexcept {
   if (static_cast<std::size_t>(type) >= kTypes.size()) return false;

@@ -53,24 +53,38 @@ bool has_reads(const PlanQuery& query) noexcept {
   return !query.uneven && query.kind != Kind::barrier && (query.kind != Kind::reduce || query.members <= kReadersOfOne);
 }
 
-Plan on_board(const PlanQuery& query) noexcept {
-  if (is_of_neighbours(query.kind)) return {};
-  const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
-  if (!query.uneven && query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
-  if (has_reads(query) && query.bytes >= query.bands.reads_from / shares) return in_reads(query);
-  if (has_slices(query.kind) && query.bytes >= query.bands.slices_from) {
-    const std::uint64_t piece = slice_piece(kSlotBytes / 2, query);
-    if (piece != 0) return in_slices(Algorithm::slices, piece, query);
-  }
-  const std::uint64_t piece = whole(kSlotBytes / shares, query.element);
+/// In how many parts a room holds what a member gives.
+std::uint64_t shares_of(const PlanQuery& query) noexcept { return shares_room(query.kind) ? query.members : 1; }
+
+bool fits_lines(const PlanQuery& query) noexcept {
+  return !query.uneven && query.bytes <= kLinePayload / shares_of(query);
+}
+Plan in_lines(const PlanQuery& query) noexcept { return {Algorithm::lines, query.bytes, 1}; }
+
+std::uint64_t slice_of_slot(const PlanQuery& query) noexcept { return slice_piece(kSlotBytes / 2, query); }
+std::uint64_t piece_of_slot(const PlanQuery& query) noexcept {
+  return whole(kSlotBytes / shares_of(query), query.element);
+}
+Plan in_slots(const PlanQuery& query) noexcept {
+  const std::uint64_t piece = piece_of_slot(query);
   if (piece == 0) return {};
   return {Algorithm::slots, piece, rounds_of(query.bytes, piece)};
 }
 
+Plan on_board(const PlanQuery& query) noexcept {
+  if (is_of_neighbours(query.kind)) return {};
+  if (fits_lines(query)) return in_lines(query);
+  if (has_reads(query) && query.bytes >= query.bands.reads_from / shares_of(query)) return in_reads(query);
+  if (has_slices(query.kind) && query.bytes >= query.bands.slices_from) {
+    const std::uint64_t piece = slice_of_slot(query);
+    if (piece != 0) return in_slices(Algorithm::slices, piece, query);
+  }
+  return in_slots(query);
+}
+
 /// What all show fits into one slot.
 bool fits_hosts(const PlanQuery& query) noexcept {
-  const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
-  return !query.uneven && !is_of_neighbours(query.kind) && query.bytes <= kSlotBytes / query.members / shares;
+  return !query.uneven && !is_of_neighbours(query.kind) && query.bytes <= kSlotBytes / query.members / shares_of(query);
 }
 
 Plan by_messages(const PlanQuery& query) noexcept {
@@ -87,7 +101,43 @@ Plan by_messages(const PlanQuery& query) noexcept {
   return {Algorithm::direct, piece, rounds_of(query.bytes, piece)};
 }
 
+/// Of a call that the way carries out.
+Plan by_way(const PlanQuery& query) noexcept {
+  if (query.way == TeamWay::messages) return by_messages(query);
+  if (query.way == TeamWay::hosts) return {Algorithm::hosts, query.bytes, 1};
+  if (query.kind == Kind::barrier) return in_lines(query);
+  switch (query.way) {
+    case TeamWay::lines: return in_lines(query);
+    case TeamWay::slices: return in_slices(Algorithm::slices, slice_of_slot(query), query);
+    case TeamWay::reads: return in_reads(query);
+    default: return in_slots(query);
+  }
+}
+
 }  // namespace
+
+const char* why_not_forced(const PlanQuery& query) noexcept {
+  constexpr const char* kLongElements = "its elements are longer than the room for them in a slot";
+  if (query.members == 1 || query.way == TeamWay::automatic || query.way == TeamWay::messages) return nullptr;
+  if (is_of_neighbours(query.kind)) return "calls of neighbours go by messages only";
+  if (query.way == TeamWay::hosts) {
+    if (!query.hosts) return "the members are not on several hosts of which some share one";
+    return fits_hosts(query) ? nullptr : "what all members show does not fit into a slot of 64 KiB";
+  }
+  if (!query.board) return "the members do not all share memory";
+  if (query.kind == Kind::barrier) return nullptr;
+  switch (query.way) {
+    case TeamWay::lines:
+      return fits_lines(query) ? nullptr : "what a member gives does not fit into a line of 48 bytes";
+    case TeamWay::slices:
+      if (!has_slices(query.kind)) return "only allreduce and reduce are carried out by slices";
+      return slice_of_slot(query) != 0 ? nullptr : kLongElements;
+    case TeamWay::reads:
+      if (query.uneven) return "not all members know the sizes of all blocks";
+      return has_reads(query) ? nullptr : "more than three members do not read to one root";
+    default: return piece_of_slot(query) != 0 ? nullptr : kLongElements;
+  }
+}
 
 std::string_view algorithm_name(Algorithm algorithm) noexcept {
   constexpr std::array<std::string_view, 10> kNames = {"alone", "lines",         "slots",    "slices", "reads",
@@ -97,6 +147,7 @@ std::string_view algorithm_name(Algorithm algorithm) noexcept {
 
 Plan plan_for(const PlanQuery& query) noexcept {
   if (query.members == 1) return {Algorithm::alone, query.bytes, 1};
+  if (query.way != TeamWay::automatic) return by_way(query);
   if (query.board) {
     const Plan plan = on_board(query);
     if (plan.algorithm != Algorithm::alone) return plan;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "brant/coll/collectives.h"
+#include "brant/coll/way.h"
 
 namespace brant::coll {
 
@@ -43,6 +44,7 @@ struct PlanQuery {
   Bands bands;
   bool hosts = false;   ///< Some of them share memory with each other: see Houses.
   bool uneven = false;  ///< As Work::uneven: `bytes`, and so the rounds of the plan, are what this member knows of.
+  TeamWay way = TeamWay::automatic;
 };
 
 /// What a member gives is a block for each.
@@ -64,12 +66,15 @@ struct Plan {
   bool operator==(const Plan&) const noexcept = default;
 };
 
+/// Null, or why the way that is forced does not carry out such a call; `plan_for` has no plan for it then.
+const char* why_not_forced(const PlanQuery& query) noexcept;
 /// A pure function: all members come to the same plan.
 Plan plan_for(const PlanQuery& query) noexcept;
 
 /// The query of a call whose buffers cannot be read in place, as all have found.
 constexpr PlanQuery without_reads(PlanQuery query) noexcept {
   query.bands.reads_from = ~std::uint64_t{0};
+  if (query.way == TeamWay::reads) query.way = TeamWay::automatic;
   return query;
 }
 

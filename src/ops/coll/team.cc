@@ -51,8 +51,8 @@ Team Team::split(int color, int key) const {
   const Choice own{color, key};
   std::vector<Choice> all(state_->ranks().size());
   state_
-      ->run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host),
-                      Buffer(all.data(), all.size() * sizeof(Choice), MemoryKind::host)))
+      ->run_own(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host),
+                          Buffer(all.data(), all.size() * sizeof(Choice), MemoryKind::host)))
       .or_throw(fmt::format("team {} was not split", state_->name()));
   if (color < 0) return {};
   std::vector<std::size_t> places(all.size());

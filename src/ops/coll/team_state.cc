@@ -137,14 +137,16 @@ bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
     coll::Work work;
     std::string why;
     if (coll::make_work(call, members_, work, why) != Status::ok) return false;
-    plan = coll::plan_for(ways_.query(work));
+    const coll::PlanQuery query = ways_.query(work, options_.way);
+    if (coll::why_not_forced(query) != nullptr) return false;
+    plan = coll::plan_for(query);
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
 }
 
-Status TeamState::plan_call(const Collective& call, CallRecord& record, coll::Sides& sides) noexcept {
+Status TeamState::plan_call(const Collective& call, TeamWay way, CallRecord& record, coll::Sides& sides) noexcept {
   if (fault_.happened()) {
     say_fault();
     return fault_.status();
@@ -155,7 +157,13 @@ Status TeamState::plan_call(const Collective& call, CallRecord& record, coll::Si
       log::error("team {}: {}", name_, why);
       return status;
     }
-    record.plan = coll::plan_for(ways_.query(record.work));
+    const coll::PlanQuery query = ways_.query(record.work, way);
+    if (const char* reason = coll::why_not_forced(query)) {
+      log::error("team {}: {} does not go by {}, which the team's options force: {}. TeamWay::automatic carries it out",
+                 name_, coll::describe(record.work.words), team_way_name(way), reason);
+      return Status::not_supported;
+    }
+    record.plan = coll::plan_for(query);
     return coll::look_at_memory(engine_.memory_kinds(), call, record.work, name_, sides);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -164,8 +172,13 @@ Status TeamState::plan_call(const Collective& call, CallRecord& record, coll::Si
 
 Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
   coll::Sides sides;
-  const Status status = plan_call(call, record, sides);
+  const Status status = plan_call(call, options_.way, record, sides);
   return status == Status::ok ? table_.stage(members_, sides, name_, record) : status;
+}
+
+Status TeamState::admit(const OwnCall& own, CallRecord& record) noexcept {
+  coll::Sides sides;
+  return plan_call(own.call, TeamWay::automatic, record, sides);  // of the host's memory
 }
 
 Status TeamState::admit(const coll::Prepared& call, CallRecord& record) noexcept {
@@ -185,7 +198,7 @@ Status TeamState::admit(const coll::Prepared& call, CallRecord& record) noexcept
 std::unique_ptr<coll::Prepared> TeamState::prepare(const Collective& call) {
   auto prepared = std::make_unique<coll::Prepared>(call);
   CallRecord record;
-  if (const Status status = plan_call(prepared->call, record, prepared->sides); status != Status::ok) {
+  if (const Status status = plan_call(prepared->call, options_.way, record, prepared->sides); status != Status::ok) {
     const std::string why = describe_fault();
     throw Error(status, fmt::format("team {}: the call was not prepared: {}", name_,
                                     why.empty() ? "the log says what does not fit" : why));
@@ -246,6 +259,7 @@ Status TeamState::post_call(const Call& call, Op& op) noexcept {
 }
 
 OpResult TeamState::run(const Collective& call) noexcept { return carry_out(call); }
+OpResult TeamState::run_own(const Collective& call) noexcept { return carry_out(OwnCall{call}); }
 OpResult TeamState::run(const coll::Prepared& call) noexcept { return carry_out(call); }
 Status TeamState::post(const Collective& call, Op& op) noexcept { return post_call(call, op); }
 Status TeamState::post(const coll::Prepared& call, Op& op) noexcept { return post_call(call, op); }

@@ -44,6 +44,8 @@ class TeamState final : private Poller {
   [[nodiscard]] const coll::Journal& journal() const noexcept { return journal_; }
 
   OpResult run(const Collective& call) noexcept;
+  /// What the team itself has to say to all: no way is forced.
+  OpResult run_own(const Collective& call) noexcept;
   OpResult run(const coll::Prepared& call) noexcept;
   Status post(const Collective& call, Op& op) noexcept;
   Status post(const coll::Prepared& call, Op& op) noexcept;
@@ -76,8 +78,13 @@ class TeamState final : private Poller {
   };
   struct FormRecord;
 
-  Status plan_call(const Collective& call, coll::CallRecord& record, coll::Sides& sides) noexcept;
+  struct OwnCall {
+    const Collective& call;
+  };
+
+  Status plan_call(const Collective& call, TeamWay way, coll::CallRecord& record, coll::Sides& sides) noexcept;
   Status admit(const Collective& call, coll::CallRecord& record) noexcept;
+  Status admit(const OwnCall& call, coll::CallRecord& record) noexcept;
   Status admit(const coll::Prepared& call, coll::CallRecord& record) noexcept;
   template <typename Call>
   OpResult carry_out(const Call& call) noexcept;
@@ -98,6 +105,9 @@ class TeamState final : private Poller {
   void connect();
   void make_memory(FormRecord& own);
   void map_memory(const std::vector<FormRecord>& all);
+  /// Throws where members differ in what they have to agree on.
+  void compare_options(const std::vector<FormRecord>& all) const;
+  void require_way() const;
   unsigned poll() noexcept override;
   [[nodiscard]] bool lets_sleep() const noexcept override;
   static void on_lost(PeerOp& op) noexcept;

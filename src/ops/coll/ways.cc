@@ -24,7 +24,7 @@ void Ways::share_boards(Houses houses, std::byte* memory, std::span<Peer* const>
   houses_.emplace(std::move(houses), memory, mail_, members_, peers);
 }
 
-PlanQuery Ways::query(const Work& work) const noexcept {
+PlanQuery Ways::query(const Work& work, TeamWay way) const noexcept {
   return {.kind = work.kind,
           .members = members_.count,
           .bytes = work.bytes,
@@ -32,7 +32,8 @@ PlanQuery Ways::query(const Work& work) const noexcept {
           .board = board_.has_value(),
           .bands = {},
           .hosts = houses_.has_value(),
-          .uneven = work.uneven};
+          .uneven = work.uneven,
+          .way = way};
 }
 
 void Ways::begin(const CallRecord& call) noexcept {
@@ -81,7 +82,7 @@ bool Ways::take(CallRecord& call) noexcept {
   if (next == Next::wait) return false;
   ++call.round;
   if (next == Next::give_up) {
-    call.plan = plan_for(without_reads(query(call.work)));
+    call.plan = plan_for(without_reads(query(call.work, TeamWay::automatic)));
     call.round = 0;
   }
   if (next == Next::give_up || call.round == call.plan.rounds) reading_->end();

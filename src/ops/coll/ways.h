@@ -27,8 +27,11 @@ class Ways {
   void share_board(Engine& engine, std::byte* memory, std::span<Peer* const> peers);
   void share_boards(Houses houses, std::byte* memory, std::span<Peer* const> peers);
 
-  /// A pure function of what all members know of the call.
-  [[nodiscard]] PlanQuery query(const Work& work) const noexcept;
+  [[nodiscard]] bool has_board() const noexcept { return board_.has_value(); }
+  [[nodiscard]] bool has_boards_of_hosts() const noexcept { return houses_.has_value(); }
+
+  /// A pure function of what all members know of the call; `way`: that is forced.
+  [[nodiscard]] PlanQuery query(const Work& work, TeamWay way) const noexcept;
 
   /// The call has come to its turn.
   void begin(const CallRecord& call) noexcept;

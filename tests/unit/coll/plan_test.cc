@@ -2,6 +2,7 @@
 #include "ops/coll/plan.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -93,6 +94,62 @@ TEST(Plan, never_goes_back_to_an_algorithm_for_fewer_bytes) {
       before = plan;
     }
   });
+}
+
+/// Every way has the plan of its name, or says why it has none, for every call.
+TEST(Plan, of_a_forced_way_moves_all_bytes_or_is_refused) {
+  for_all_queries([](PlanQuery query) {
+    for (unsigned w = 1; w < kTeamWayCount; ++w) {
+      query.way = static_cast<TeamWay>(w);
+      for (const std::uint64_t bytes : {0u, 8u, 48u, 4096u, 70'000u, 5'000'000u}) {
+        query.bytes = query.kind == CollectiveKind::barrier ? 0 : bytes / query.element * query.element;
+        if (why_not_forced(query) != nullptr) {
+          ASSERT_GT(query.members, 1u);
+          continue;
+        }
+        const Plan plan = plan_for(query);
+        if (query.members == 1) {
+          ASSERT_EQ(plan.algorithm, Algorithm::alone);
+          continue;
+        }
+        if (query.way == TeamWay::messages) {
+          ASSERT_GE(plan.algorithm, Algorithm::dissemination);
+          continue;
+        }
+        const bool stands = query.kind == CollectiveKind::barrier && query.way != TeamWay::hosts;
+        ASSERT_EQ(algorithm_name(plan.algorithm), stands ? "lines" : team_way_name(query.way)) << bytes;
+        ASSERT_NE(plan_for(without_reads(query)).algorithm, Algorithm::reads);
+        ASSERT_TRUE(query.bytes == 0 || plan.piece != 0) << query.element;
+        ASSERT_GE(plan.piece * plan.rounds * query.members, query.bytes);
+      }
+    }
+  });
+}
+
+TEST(Plan, says_why_a_forced_way_does_not_carry_a_call_out) {
+  PlanQuery query{CollectiveKind::allreduce, 4, 64, 4, true, {}};
+  const auto why = [&](TeamWay way) {
+    query.way = way;
+    const char* reason = why_not_forced(query);
+    return std::string(reason == nullptr ? "" : reason);
+  };
+  EXPECT_NE(why(TeamWay::lines).find("48 bytes"), std::string::npos);
+  EXPECT_NE(why(TeamWay::hosts).find("several hosts"), std::string::npos);
+  EXPECT_EQ(why(TeamWay::slices), "");
+  query.kind = CollectiveKind::scan;
+  EXPECT_NE(why(TeamWay::slices).find("allreduce"), std::string::npos);
+  query.kind = CollectiveKind::reduce;
+  EXPECT_NE(why(TeamWay::reads).find("root"), std::string::npos);
+  query.kind = CollectiveKind::alltoall;
+  query.uneven = true;
+  EXPECT_NE(why(TeamWay::reads).find("sizes"), std::string::npos);
+  query.board = false;
+  EXPECT_NE(why(TeamWay::slots).find("share memory"), std::string::npos);
+  EXPECT_EQ(why(TeamWay::messages), "");
+  TeamWay way = TeamWay::automatic;
+  EXPECT_TRUE(team_way_from_name("reads", way));
+  EXPECT_EQ(way, TeamWay::reads);
+  EXPECT_FALSE(team_way_from_name("pigeons", way));
 }
 
 TEST(Plan, slices_of_a_round_lie_one_behind_the_other) {

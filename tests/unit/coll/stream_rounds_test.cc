@@ -103,7 +103,7 @@ StreamPlan plan_by(Way way, const Work& work, unsigned members) {
   if (way != Way::lines) std::fill(std::begin(bands.lines_to), std::end(bands.lines_to), 0);
   bands.slices_from = way == Way::slices ? 0 : ~std::uint64_t{0};
   bands.room_bytes_of_block = 1024;
-  return stream_plan_for(work.kind, members, work.bytes, bands);
+  return stream_plan_for({work.kind, members, work.bytes, bands});
 }
 
 /// Bytes that look like no others, and are numbers of every type but NaN.
@@ -358,7 +358,7 @@ TEST(StreamRounds, a_member_that_calls_something_else_is_named) {
   as_threads(kMembers, [&](unsigned self) {
     std::vector<std::byte> data(self == 0 ? 100'000 : 16);
     const Work work = call_of_bytes(Kind::allreduce, data.size(), data);
-    const StreamPlan plan = stream_plan_for(work.kind, kMembers, work.bytes);
+    const StreamPlan plan = stream_plan_for({work.kind, kMembers, work.bytes, {}});
     Team::launch(team.call_of(self, work, plan), plan.blocks);
   });
   for (unsigned self = 0; self < kMembers; ++self) {
@@ -376,7 +376,7 @@ TEST(StreamRounds, other_roots_are_other_calls) {
   as_threads(2, [&](unsigned self) {
     std::vector<std::byte> data(16);
     const Work work = call_of_bytes(Kind::broadcast, data.size(), data, self);
-    const StreamPlan plan = stream_plan_for(work.kind, 2, work.bytes);
+    const StreamPlan plan = stream_plan_for({work.kind, 2, work.bytes, {}});
     Team::launch(team.call_of(self, work, plan), plan.blocks);
   });
   EXPECT_EQ(team.talk(0).why, static_cast<Word>(StreamWhy::other_call));
@@ -388,7 +388,7 @@ TEST(StreamRounds, an_abort_ends_a_wait_and_all_that_comes_behind_it) {
   Team team(2);
   std::vector<std::byte> data(16, std::byte{7});
   const Work work = call_of_bytes(Kind::allreduce, data.size(), data);
-  const StreamPlan plan = stream_plan_for(work.kind, 2, work.bytes);
+  const StreamPlan plan = stream_plan_for({work.kind, 2, work.bytes, {}});
   std::thread waits([&] { Team::launch(team.call_of(0, work, plan), plan.blocks); });
   std::atomic_ref(team.talk(0).abort).store(1);
   waits.join();
@@ -406,7 +406,7 @@ TEST(StreamPlan, is_there_for_every_call_and_fits_the_board) {
       unsigned before = 0;
       for (std::uint64_t bytes = 0; bytes <= std::uint64_t{1} << 31;
            bytes = bytes < 64 ? bytes + 4 : bytes * 5 / 4 / 4 * 4) {
-        const StreamPlan plan = stream_plan_for(kind, members, bytes);
+        const StreamPlan plan = stream_plan_for({kind, members, bytes, {}});
         ASSERT_GE(plan.share * plan.blocks, bytes);
         ASSERT_LE(plan.blocks, kStreamBlocksMax);
         ASSERT_EQ(plan.share % 16, 0u);
@@ -421,6 +421,27 @@ TEST(StreamPlan, is_there_for_every_call_and_fits_the_board) {
         }
         ASSERT_GE(static_cast<unsigned>(plan.algorithm), before) << "more bytes never lead back";
         before = static_cast<unsigned>(plan.algorithm);
+      }
+    }
+  }
+}
+
+TEST(StreamPlan, goes_by_a_forced_way_or_says_why_not) {
+  for (unsigned members = 1; members <= kStreamMembersMax; ++members) {
+    for (unsigned k = 1; k < kCollectiveKindCount; ++k) {
+      for (const std::uint64_t bytes : {0u, 4u, 5000u, 100'000'000u}) {
+        for (unsigned w = 1; w < kStreamWayCount; ++w) {
+          const StreamQuery query{static_cast<Kind>(k), members, bytes, {}, static_cast<StreamWay>(w)};
+          if (why_not_forced(query) != nullptr) {
+            const bool sums = query.kind == Kind::allreduce || query.kind == Kind::reduce;
+            ASSERT_TRUE(query.way == StreamWay::lines ? bytes > 5000 : !sums || members < 3);
+            continue;
+          }
+          const StreamPlan plan = stream_plan_for(query);
+          ASSERT_GE(plan.share * plan.blocks, bytes);
+          if (members == 1 || query.kind == Kind::barrier) continue;
+          ASSERT_EQ(stream_algorithm_name(plan.algorithm), "kernel " + std::string(stream_way_name(query.way)));
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "brant/coll/way.h"
 #include "ops/coll/device/stream_board.h"
 #include "ops/coll/work.h"
 
@@ -30,11 +31,21 @@ struct StreamPlan {
   bool operator==(const StreamPlan&) const noexcept = default;
 };
 
-/// Null, or why kernels do not carry out such a call.
-const char* why_not_by_kernels(const Work& work) noexcept;
-/// A pure function of what all members know: all come to the same plan.
-StreamPlan stream_plan_for(CollectiveKind kind, unsigned members, std::uint64_t bytes,
-                           const StreamBands& bands = {}) noexcept;
+/// What all members know of a call before they exchange anything.
+struct StreamQuery {
+  CollectiveKind kind = CollectiveKind::none;
+  unsigned members = 1;
+  std::uint64_t bytes = 0;  ///< As Work::bytes.
+  StreamBands bands;
+  StreamWay way = StreamWay::automatic;
+};
+
+/// Null, or why the way that is forced does not carry out such a call; `stream_plan_for` has no plan for it then.
+const char* why_not_forced(const StreamQuery& query) noexcept;
+/// Null, or why kernels do not carry out such a call, and the cure.
+const char* why_not_by_kernels(const Work& work, unsigned members, StreamWay way) noexcept;
+/// A pure function: all members come to the same plan.
+StreamPlan stream_plan_for(const StreamQuery& query) noexcept;
 /// "kernel lines", "kernel slots", "kernel slices", "kernel alone".
 std::string_view stream_algorithm_name(StreamAlgorithm algorithm) noexcept;
 

@@ -12,12 +12,13 @@
 namespace brant::coll {
 
 StreamTeam::StreamTeam(Engine& engine, const StreamKernels& kernels, const Members& members,
-                       std::span<Peer* const> peers, std::chrono::nanoseconds patience)
+                       std::span<Peer* const> peers, const TeamOptions& options)
     : engine_(engine),
       kernels_(kernels),
       members_(members),
       peers_(peers.begin(), peers.end()),
-      patience_(patience),
+      patience_(options.patience),
+      way_(options.stream_way),
       mappings_(MappingTable::of(engine)) {}
 
 StreamTeam::~StreamTeam() {
@@ -126,7 +127,7 @@ bool StreamTeam::reaches(MemoryKind memory) const noexcept {
 }
 
 Status StreamTeam::enqueue(const Work& work, port::Stream* stream) noexcept {
-  const StreamPlan plan = stream_plan_for(work.kind, members_.count, work.bytes);
+  const StreamPlan plan = stream_plan_for({work.kind, members_.count, work.bytes, {}, way_});
   StreamCall call{};
   call.kind = static_cast<std::uint8_t>(work.kind);
   call.type = static_cast<std::uint8_t>(work.folding.type);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "brant/coll/team.h"
 #include "core/engine.h"
 #include "ops/coll/device/stream_kernels.h"
 #include "ops/coll/device/stream_plan.h"
@@ -28,7 +29,7 @@ class StreamTeam {
  public:
   /// `peers`: by member, null for this one.
   StreamTeam(Engine& engine, const StreamKernels& kernels, const Members& members, std::span<Peer* const> peers,
-             std::chrono::nanoseconds patience);
+             const TeamOptions& options);
   StreamTeam(const StreamTeam&) = delete;
   StreamTeam& operator=(const StreamTeam&) = delete;
   /// No kernel uses it any more. May wait for the device.
@@ -60,6 +61,7 @@ class StreamTeam {
   const Members members_;
   const std::vector<Peer*> peers_;
   const std::chrono::nanoseconds patience_;
+  const StreamWay way_;
   const std::shared_ptr<MappingTable> mappings_;  ///< Outlives the leases.
   std::array<StreamBoard*, kStreamMembersMax> boards_{};
   std::array<MappingLease, kStreamMembersMax> leases_;

@@ -44,7 +44,7 @@ OpResult TeamStreams::prepare() noexcept {
       own.status = kernels.status();
       say("the device runs no kernels of brant");
     } else {
-      streams = std::make_unique<StreamTeam>(team_.engine_, **kernels, team_.members_, peers, team_.patience_);
+      streams = std::make_unique<StreamTeam>(team_.engine_, **kernels, team_.members_, peers, team_.options_);
       if (const char* why = streams->obstacle()) {
         own.status = Status::not_supported;
         say(why);
@@ -53,7 +53,7 @@ OpResult TeamStreams::prepare() noexcept {
       }
     }
     const ConstBuffer told(&own, sizeof(own), MemoryKind::host);
-    if (const OpResult result = team_.run(allgather(told, bytes_of(offers))); !result.ok()) return result;
+    if (const OpResult result = team_.run_own(allgather(told, bytes_of(offers))); !result.ok()) return result;
     for (unsigned m = 0; m < team_.members_.count; ++m) {
       if (offers[m].status != Status::ok) return refused(m, offers[m].status);
     }
@@ -62,7 +62,7 @@ OpResult TeamStreams::prepare() noexcept {
     const Status status = streams->map(offers, why);
     if (status != Status::ok) say(why.c_str());
     const ConstBuffer outcome(&status, sizeof(status), MemoryKind::host);
-    if (const OpResult result = team_.run(allgather(outcome, bytes_of(mapped))); !result.ok()) return result;
+    if (const OpResult result = team_.run_own(allgather(outcome, bytes_of(mapped))); !result.ok()) return result;
     for (unsigned m = 0; m < team_.members_.count; ++m) {
       if (mapped[m] != Status::ok) return refused(m, mapped[m]);
     }
@@ -92,9 +92,8 @@ Status TeamStreams::enqueue(const Collective& call, port::Stream* stream) noexce
       log::error("team {}: {}", team_.name_, why);
       return status;
     }
-    if (const char* reason = why_not_by_kernels(work)) {
-      log::error("team {}: {} on a stream: kernels do not combine {}. Wait for the stream, and use Team::run",
-                 team_.name_, collective_name(work.kind), reason);
+    if (const char* reason = why_not_by_kernels(work, team_.members_.count, team_.options_.stream_way)) {
+      log::error("team {}: {} on a stream: {}", team_.name_, collective_name(work.kind), reason);
       return Status::not_supported;
     }
     Sides sides;
@@ -117,9 +116,11 @@ std::string_view TeamStreams::plan(const Collective& call) const noexcept {
   try {
     std::string why;
     Work work;
-    if (make_work(call, team_.members_, work, why) != Status::ok || why_not_by_kernels(work) != nullptr) return {};
-    if (team_.members_.count > kStreamMembersMax) return {};
-    return stream_algorithm_name(stream_plan_for(work.kind, team_.members_.count, work.bytes).algorithm);
+    const unsigned members = team_.members_.count;
+    const StreamWay way = team_.options_.stream_way;
+    if (members > kStreamMembersMax || make_work(call, team_.members_, work, why) != Status::ok) return {};
+    if (why_not_by_kernels(work, members, way) != nullptr) return {};
+    return stream_algorithm_name(stream_plan_for({work.kind, members, work.bytes, {}, way}).algorithm);
   } catch (const std::bad_alloc&) {
     return {};
   }
