@@ -24,7 +24,8 @@ import setup
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "versions"
 NUMPY_1 = "1.26.4"
-NUMPY = {"3.10": NUMPY_1, "3.11": "2.4.6", "3.12": NUMPY_1, "3.13": "2.4.6"}  # the oldest with the oldest, and so on
+# The oldest with the oldest, and so on. 3.13t is the build of Python without a GIL, which comes back with brant.
+NUMPY = {"3.10": NUMPY_1, "3.11": "2.4.6", "3.12": NUMPY_1, "3.13": "2.4.6", "3.13t": "2.4.6"}
 LARGE = "test_an_array_of_three_gib_arrives"  # takes longest, and is no matter of NumPy
 # For arrays, not for time-outs: what NumPy has a part in.
 OF_NUMPY = (
@@ -51,9 +52,9 @@ def run(*command: object, env: dict[str, str] | None = None, log: pathlib.Path |
 
 def python_of(version: str) -> pathlib.Path | None:
     """An interpreter with its headers: this one, one on the PATH, or one of pyenv's."""
-    folders = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin"), reverse=True)
-    candidates = [shutil.which(f"python{version}"), *(str(folder / f"python{version}") for folder in folders)]
-    ask = "import sys, sysconfig, pathlib; print(*sys.version_info[:2], sep='.'); "
+    folders = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version.rstrip('t')}.*/bin"), reverse=True)
+    candidates = [shutil.which(f"python{version}", path=path) for path in (None, *folders)]
+    ask = "import sys, sysconfig, pathlib; print('%d.%d' % sys.version_info[:2] + sys.abiflags); "
     ask += "print(pathlib.Path(sysconfig.get_path('include'), 'Python.h').exists())"
     for candidate in filter(None, [sys.executable, *candidates]):
         done = subprocess.run([candidate, "-c", ask], text=True, capture_output=True)
