@@ -283,6 +283,10 @@ void Connections::disconnect(const Communicator& communicator) {
   await_parting(std::move(ending), kAll);
 }
 
+bool Connections::has_parted(const Communicator& communicator, RankId id) const noexcept {
+  return parted_.contains({communicator.context + std::uint64_t{1}, Rank{id.value}});
+}
+
 void Connections::part() {
   std::set<Rank> others;
   for (const auto& [rank, uses] : uses_) others.insert(rank);
