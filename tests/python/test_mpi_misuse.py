@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  if (!getenv("FATAL")) MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   if (is(argv[1], "return")) return 0;
   if (is(argv[1], "exit")) exit(3);
   if (is(argv[1], "one") && rank == 1) return 0;
@@ -93,6 +93,11 @@ int main(int argc, char** argv) {
   if (is(argv[1], "truncate")) truncates();
   if (is(argv[1], "die")) dies();
   if (is(argv[1], "leave")) leaves_others();
+  if (is(argv[1], "pending") && rank == 0) {
+    static int one = 1, sum;
+    MPI_Request request;
+    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  }
   if (is(argv[1], "finalize")) {
     pthread_create(&thread, NULL, receive, NULL);
     usleep(200000);
@@ -170,6 +175,13 @@ def test_mpi_finalize_while_another_thread_waits_is_refused(program):
     done = run(program, "finalize", ranks=1)
     assert done.returncode == 1
     assert "MPI_Finalize was called while another thread of this process is in a call of MPI" in done.stderr
+
+
+def test_mpi_finalize_in_the_place_of_a_collective_is_an_error(program):
+    done = run(program, "pending", FATAL="1")
+    assert done.returncode == 1
+    assert "MPI_Finalize failed" in done.stderr
+    assert "rank 0 of MPI_COMM_WORLD called allreduce of 4 bytes" in done.stderr
 
 
 def test_what_is_no_handle_is_an_error(program):

@@ -94,12 +94,18 @@ int finalize() noexcept {
     rank.world->attributes.remove_all(keys, MPI_COMM_WORLD);
     rank.wait([&] { return rank.buffered.empty(); });
     // Whoever leaves has got what was sent to it.
-    static_cast<void>(rank.world->team().run(brant::barrier()));
-    if (!process()->has_connections()) return;
-    process()->connections().part();
-    process()->connections().spawned().leave();
-    if (Communicator* parent = find_communicator(rank.parent)) drop_communicator(*parent);
-    rank.parent = MPI_COMM_NULL;
+    RankTeam& all = rank.world->team();
+    const bool was_sound = all.fault().empty();
+    const Status met = all.run(brant::barrier()).status;
+    if (process()->has_connections()) {
+      process()->connections().part();
+      process()->connections().spawned().leave();
+      if (Communicator* parent = find_communicator(rank.parent)) drop_communicator(*parent);
+      rank.parent = MPI_COMM_NULL;
+    }
+    // A death is told by what needs the dead; what the program was told before, it knows.
+    const bool is_told = !was_sound || met == Status::peer_lost || met == Status::canceled;
+    require(met == Status::ok || is_told, error_class_of(met), "{}", all.fault());
   });
   end_world();
   return outcome;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
@@ -40,9 +41,12 @@ bool Transport::is_lost(RankId id) const noexcept {
 }
 
 bool Transport::is_hopeless(const Communicator& communicator, int source) const noexcept {
-  if (losses_ == 0) [[likely]]
+  if (losses_ == 0 && ended_here_.empty() && !process_.has_connections()) [[likely]]
     return false;
-  if (source != MPI_ANY_SOURCE) return is_lost(communicator.id_of(source));
+  if (source != MPI_ANY_SOURCE) {
+    const RankId id = communicator.id_of(source);
+    return is_lost(id) || (process_.has_connections() && process_.connections().has_parted(communicator, id));
+  }
   const Members& peers = communicator.peers();
   const auto cannot_send = [&](RankId id) {
     return is_lost(id) || Process::process_of(id).value == engine_.job().rank;
@@ -526,7 +530,6 @@ void Transport::lose_rank(RankId id) noexcept {
   } catch (const std::bad_alloc&) {
     return;  // whoever waits for it waits until the others have ended
   }
-  ++losses_;
   for (const auto& rank : process_.ranks()) {
     Request* following = nullptr;
     for (Request* request = rank->under_way.front(); request != nullptr; request = following) {

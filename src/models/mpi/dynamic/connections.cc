@@ -227,7 +227,9 @@ void Connections::await_all(std::span<const Contact> contacts, std::uint64_t lab
 RankId Connections::call(std::string_view address, std::optional<std::chrono::nanoseconds> limit) {
   take_in_those_who_joined();
   const std::uint64_t name = process_name(unpack_join_address(address).identity.record);
-  process_.rank().wait([&] { return !calling_.contains(name); });
+  auto nobody_calls = [&]() noexcept { return !calling_.contains(name); };
+  static_cast<void>(process_.runtime().worker().wait_until(nobody_calls, limit.value_or(Worker::kForever)));
+  if (!nobody_calls()) throw Error(Status::timed_out, "another thread has tried to join the process for as long");
   if (const std::optional<RankId> known = find(name)) return *known;
   JoinSteps steps(process_.runtime());
   const Rank rank = steps.begin_join(address);
@@ -279,6 +281,10 @@ void Connections::disconnect(const Communicator& communicator) {
   }
   // Those that are in MPI_Finalize wait to hear that nothing connects the two any more.
   await_parting(std::move(ending), kAll);
+}
+
+bool Connections::has_parted(const Communicator& communicator, RankId id) const noexcept {
+  return parted_.contains({communicator.context + std::uint64_t{1}, Rank{id.value}});
 }
 
 void Connections::part() {

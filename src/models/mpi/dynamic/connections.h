@@ -59,6 +59,8 @@ class Connections {
   void connect(const Communicator& communicator);
   /// In MPI_Comm_disconnect: waits until the members in other jobs are in it too. What they have sent is here by then.
   void disconnect(const Communicator& communicator);
+  /// A process of another job is in MPI_Comm_disconnect of a communicator: nothing more comes from it there.
+  [[nodiscard]] bool has_parted(const Communicator& communicator, RankId id) const noexcept;
   /// In MPI_Finalize: the same of all processes that this one is connected with.
   void part();
 
