@@ -81,7 +81,9 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     }
     if (options.links && !options.wrap) adapters.links = port::open_links(static_cast<std::uint32_t>(options.ranks));
     if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));
-    runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), options.runtime));
+    RuntimeOptions runtime = options.runtime;
+    if (options.gpu == GpuChoice::cuda) runtime.share_gpu = true;  // there is one for all ranks
+    runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), runtime));
   }
   for (auto& runtime : runtimes_) runtime->connect();
 }
