@@ -66,7 +66,8 @@ int calibrate_paths(const CalibrateArguments& arguments, const std::string& file
   int exit_code = 0;
   const calibrate::Findings findings = calibrate::measure_paths(session);
   const calibrate::LoadWatch load(session.ranks());
-  const calibrate::CollectiveFindings collectives = calibrate::measure_collectives(session);
+  const calibrate::CollectiveFindings collectives =
+      calibrate::measure_collectives(session, arguments.even_if_busy || !findings.busy);
   if (session.reports()) {
     const std::string complaint = load.complaint();
     fmt::print("{}{}", calibrate::to_text(findings),

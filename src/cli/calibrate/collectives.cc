@@ -48,7 +48,11 @@ class Measurement {
  public:
   explicit Measurement(bench::Session& session) : session_(session), runtime_(session.runtime()) {}
 
-  CollectiveFindings run() {
+  CollectiveFindings run(bool wanted) {
+    if (!all_want(wanted)) {
+      findings_.notes.push_back("not measured: collectives: on a busy machine they wait for cores");
+      return session_.reports() ? std::move(findings_) : CollectiveFindings{};
+    }
     try {
       measure_host();
     } catch (const Error& error) {
@@ -62,6 +66,13 @@ class Measurement {
 
  private:
   [[nodiscard]] unsigned members() const { return static_cast<unsigned>(runtime_.size()); }
+
+  /// As rank 0 has it.
+  bool all_want(bool wanted) {
+    std::uint8_t wish = wanted ? 1 : 0;
+    require(all_.run(broadcast(Buffer(&wish, 1, MemoryKind::host), 0)), all_);
+    return wish != 0;
+  }
 
   void measure_host() {
     Team slots = Team::world(runtime_, {.way = TeamWay::slots}),
@@ -194,7 +205,9 @@ std::uint64_t crossing(const WayTable& table) noexcept {
   return from;
 }
 
-CollectiveFindings measure_collectives(bench::Session& session) { return Measurement(session).run(); }
+CollectiveFindings measure_collectives(bench::Session& session, bool wanted) {
+  return Measurement(session).run(wanted);
+}
 
 std::string to_text(const CollectiveFindings& findings, unsigned members) {
   std::string text;

@@ -35,8 +35,9 @@ struct CollectiveFindings {
 };
 
 /// Collectives of all processes of the session by forced ways, in host memory and by streams of the device where there
-/// is one: a second or two. Collective. The findings are rank 0's. Throws Error.
-CollectiveFindings measure_collectives(bench::Session& session);
+/// is one: a second or two, where each has a core. Collective. `wanted`: rank 0's counts; without, nothing is measured.
+/// The findings are rank 0's. Throws Error.
+CollectiveFindings measure_collectives(bench::Session& session, bool wanted);
 
 /// A row per size, and where ways change.
 std::string to_text(const CollectiveFindings& findings, unsigned members);
