@@ -44,9 +44,9 @@ class Caller {
   Memory in_, out_;
 };
 
-class Measurement {
+class CollectiveMeasurement {
  public:
-  explicit Measurement(bench::Session& session) : session_(session), runtime_(session.runtime()) {}
+  explicit CollectiveMeasurement(bench::Session& session) : session_(session), runtime_(session.runtime()) {}
 
   CollectiveFindings run(bool wanted) {
     if (!all_want(wanted)) {
@@ -206,7 +206,7 @@ std::uint64_t crossing(const WayTable& table) noexcept {
 }
 
 CollectiveFindings measure_collectives(bench::Session& session, bool wanted) {
-  return Measurement(session).run(wanted);
+  return CollectiveMeasurement(session).run(wanted);
 }
 
 std::string to_text(const CollectiveFindings& findings, unsigned members) {

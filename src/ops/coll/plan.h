@@ -33,7 +33,6 @@ struct Bands {
   std::uint64_t slices_from = 8 << 10;     ///< Shared memory: below, every member combines everything.
   std::uint64_t reads_from = 32 << 10;     ///< Shared memory: below, two copies cost less than to agree on one.
   std::uint64_t pairwise_from = 32 << 10;  ///< The same of messages.
-  std::uint64_t partials_to = 256 << 10;   ///< Several hosts: above, all members send rather than one of each host.
 };
 
 /// What all members of a team know of a call before they exchange anything.
