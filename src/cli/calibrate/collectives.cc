@@ -20,8 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kSmallest = 1 << 10;
 constexpr std::uint64_t kLargest = 512 << 10;
 constexpr std::uint64_t kLargestOfStreams = 4 << 20;
-constexpr int kTurns = 5;  ///< Ways take turns so often, and the least counts: a slow moment hits one turn of each.
-constexpr double kBudgetUs = 5'000;  ///< Of one size and way in one turn.
+constexpr int kTurnsOfWays =
+    5;  ///< Ways take turns so often, and the least counts: a slow moment hits one turn of each.
+constexpr double kBudgetOfWayUs = 5'000;  ///< Of one size and way in one turn.
 constexpr int kCallsOfTrial = 2, kCallsMin = 3, kCallsMax = 200;
 constexpr int kTriesUntilMapped = 200;
 constexpr double kTie = 0.03;  ///< What differs by less is as good.
@@ -165,7 +166,7 @@ class CollectiveMeasurement {
       const Collective call = caller.call(bytes);
       WayPoint point{bytes, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
       const int calls = calls_after(time(false, call, kCallsOfTrial));
-      for (int turn = 0; turn < kTurns; ++turn) {
+      for (int turn = 0; turn < kTurnsOfWays; ++turn) {
         point.few_us = std::min(point.few_us, time(true, call, calls));
         point.many_us = std::min(point.many_us, time(false, call, calls));
       }
@@ -177,7 +178,7 @@ class CollectiveMeasurement {
 
   /// As many as rank 0 finds fit for all.
   int calls_after(double us) {
-    std::int32_t calls = static_cast<std::int32_t>(std::clamp<double>(kBudgetUs / us, kCallsMin, kCallsMax));
+    std::int32_t calls = static_cast<std::int32_t>(std::clamp<double>(kBudgetOfWayUs / us, kCallsMin, kCallsMax));
     require(all_.run(broadcast(Buffer(&calls, sizeof(calls), MemoryKind::host), 0)), all_);
     return calls;
   }

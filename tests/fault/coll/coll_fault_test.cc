@@ -360,8 +360,7 @@ TEST(CollFaultOnStreams, another_call_is_an_error_at_all) {
 }
 /// Wherever in its turns a member dies: a moment later each time.
 TEST_P(CollFault, a_death_at_any_step_of_a_call_is_told) {
-  for (const char* moment : {"20", "350"})
-    test::expect_survivors(scene(("step_" + std::string(moment)).c_str()));
+  for (const char* moment : {"20", "350"}) test::expect_survivors(scene(("step_" + std::string(moment)).c_str()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CollFault, testing::ValuesIn(kWays), [](const auto& way) { return way.param; });
