@@ -168,8 +168,8 @@ Plan plan_for(const PlanQuery& query) noexcept {
     const Plan plan = on_board(query);
     if (plan.algorithm != Algorithm::alone) return plan;
   }
-  // In one round one member of each host sends less, and less often, than it would otherwise.
-  const bool partials = has_partials(query) && query.bytes <= piece_of_partials(query);
+  // Above, rounds that wait for each other cost more than what all members send at the same time.
+  const bool partials = has_partials(query) && query.bytes <= kSlotBytes;
   if (query.hosts && (partials || (!has_partials(query) && fits_hosts(query)))) return by_hosts(query);
   return by_messages(query);
 }

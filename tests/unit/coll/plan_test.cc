@@ -133,13 +133,13 @@ TEST(Plan, of_several_hosts_sends_what_each_gives_in_sum_where_the_order_is_free
   EXPECT_EQ(plan_for(query).algorithm, Algorithm::hosts);
   query.any_order = true;
   EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 1}));
-  query.bytes = kSlotBytes / 2;
-  EXPECT_EQ(plan_for(query).algorithm, Algorithm::partials) << "more than what all show would fit";
+  query.bytes = kSlotBytes;
+  EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 2})) << "more than what all show would fit";
   query.bytes += 4;
   EXPECT_EQ(plan_for(query).algorithm, Algorithm::pairwise);
   query.way = TeamWay::hosts;
   EXPECT_EQ(why_not_forced(query), nullptr);
-  EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 2}));
+  EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 3}));
   query.any_order = false;
   EXPECT_NE(why_not_forced(query), nullptr);
   query = {CollectiveKind::allgather, 8, 64, 1, false, {}, true};
