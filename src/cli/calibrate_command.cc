@@ -1,16 +1,21 @@
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "bench/runner/self_start.h"
 #include "bench/runner/session.h"
+#include "cli/calibrate/collectives.h"
+#include "cli/calibrate/load.h"
 #include "cli/calibrate/measure.h"
 #include "cli/calibrate/model.h"
 #include "cli/calibrate/table.h"
 #include "cli/commands.h"
 #include "core/paths/calibration_store.h"
+#include "core/paths/calibration_text.h"
+#include "core/paths/collective_bands.h"
 #include "port/memory/adapters.h"
 
 namespace brant::cli {
@@ -35,8 +40,8 @@ RuntimeOptions runtime_options() {
   return options;
 }
 
-void keep(const Calibration& calibration, const std::string& file) {
-  write_calibration(calibration, file);
+void keep(const Calibration& calibration, std::span<const CollectiveBand> bands, const std::string& file) {
+  write_small_file(calibration_text(calibration) + bands_text(bands), file);
   if (find_calibration(RuntimeOptions::from_environment().calibration, calibration.machine).file == file) {
     fmt::print("kept in {}: programs go by it from their next start on\n", file);
   } else {
@@ -60,9 +65,16 @@ int calibrate_paths(const CalibrateArguments& arguments, const std::string& file
   bench::Session session(runtime_options(), "calibrate");
   int exit_code = 0;
   const calibrate::Findings findings = calibrate::measure_paths(session);
+  const calibrate::LoadWatch load(session.ranks());
+  const calibrate::CollectiveFindings collectives =
+      calibrate::measure_collectives(session, arguments.even_if_busy || !findings.busy);
   if (session.reports()) {
-    fmt::print("{}", calibrate::to_text(findings));
-    exit_code = finish(arguments, findings.busy, "programs go on as before", [&] { keep(findings.calibration, file); });
+    const std::string complaint = load.complaint();
+    fmt::print("{}{}", calibrate::to_text(findings),
+               calibrate::to_text(collectives, static_cast<unsigned>(session.ranks())));
+    if (!complaint.empty()) fmt::print("collectives: {}\n", complaint);
+    exit_code = finish(arguments, findings.busy || !complaint.empty(), "programs go on as before",
+                       [&] { keep(findings.calibration, collectives.bands, file); });
   }
   session.barrier();
   return exit_code;
@@ -106,10 +118,11 @@ int run_calibrate(const CalibrateArguments& arguments) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "calibrate",
-      "Measure what each path costs on this machine, some seconds, and keep it for the choice of paths. "
-      "Starts itself on 2 processes when nobody else did");
+  CLI::App* command = app.add_subcommand("calibrate",
+                                         "Measure what each path costs on this machine, and where collectives change "
+                                         "from one way to another, some seconds, "
+                                         "and keep it for the choices of both. "
+                                         "Starts itself on 2 processes when nobody else did");
   auto arguments = std::make_shared<CalibrateArguments>();
   command->add_option("--output", arguments->output,
                       "Keep it in this file (default: one per machine, in the cache folder)");

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/explain/collective.h"
 #include "cli/explain/report.h"
+#include "core/paths/collective_bands.h"
 
 namespace brant::cli {
 namespace {
@@ -32,13 +33,17 @@ struct ExplainArguments {
 };
 
 int explain_call(const ExplainArguments& arguments) {
+  const BandsInUse measured =
+      find_bands(RuntimeOptions::from_environment().calibration, explain::machine_for({}, explain::gather_facts()));
   const explain::CollectiveQuestion asked{.kind = explain::parse_collective(arguments.collective),
                                           .bytes = arguments.bytes.empty() ? 0 : bench::parse_size(arguments.bytes),
                                           .members = arguments.ranks,
                                           .hosts = arguments.hosts,
                                           .memory = arguments.memory,
                                           .trigger = arguments.trigger,
-                                          .way = arguments.way};
+                                          .way = arguments.way,
+                                          .bands = measured.bands,
+                                          .bands_file = measured.file};
   const explain::CollectiveAnswer answer = explain::explain_collective(asked, arguments.json);
   fmt::print("{}", answer.text);
   return answer.serves ? 0 : 1;

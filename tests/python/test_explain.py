@@ -188,6 +188,18 @@ def test_a_way_that_cannot_serve_is_refused_with_the_reason(asked: str, why: str
     assert done.returncode == code
 
 
+def test_bands_of_collectives_are_measured_or_built_in(tmp_path: pathlib.Path) -> None:
+    asked = ["--collective", "allreduce", "--bytes", "2K", "--memory", "heap", "--json"]
+    told = json.loads(explain(*asked, BRANT_CALIBRATION="off").stdout)
+    assert told["plan"]["algorithm"] == "slots" and not told["bands"]["slices"]["measured"]
+    file = tmp_path / "mine"
+    file.write_text("brant-calibration 1\npoint shm host host 8 1\nband slices 2 1024\n")
+    told = json.loads(explain(*asked, BRANT_CALIBRATION=str(file)).stdout)
+    assert told["plan"]["algorithm"] == "slices"
+    assert told["bands"]["slices"] == {"bytes": 1024, "measured": True}
+    assert not told["bands"]["reads"]["measured"]
+
+
 def test_an_unknown_collective_is_refused_with_those_there_are() -> None:
     done = explain("--collective", "allsum", "--bytes", "8")
     assert done.returncode == 2

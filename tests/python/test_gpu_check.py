@@ -323,6 +323,9 @@ def test_collectives_stand_beside_nccl_where_it_was_measured() -> None:
     assert set(rivals) == {"allreduce cuda nccl stream", "allreduce cuda nccl graph"}
     for command in rivals.values():
         assert command[command.index("--peer") + 1] == "nccl" and {"device", "--check"} <= set(command)
+    names = {step.name for step in steps.coll_steps(CheckStub())} - set(rivals)
+    benches = ("allreduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier")
+    assert names == {f"{bench} cuda {trigger}" for bench in benches for trigger in ("host", "stream", "graph")}
 
 
 class CheckStub:

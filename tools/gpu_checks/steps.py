@@ -535,11 +535,12 @@ def coll_steps(check: Check) -> list[Step]:
     """Collectives of device memory, called by the host, by streams and by graphs: every element, and what they cost."""
     steps = []
     sizes = ["--sizes", "8,64K,1M,16M"] if check.quick else ["--max", "64M"]
-    for kind in ("allreduce", "broadcast", "allgather", "barrier"):
+    few = ["--sizes", "8,64K,1M,16M", "--iterations", "50"]  # what goes as others do, shorter
+    for kind in ("allreduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier"):
         for trigger in ("host", "stream", "graph"):
             command = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--"]
             command += [check.program("brant"), "bench", kind, "--memory", "device", "--trigger", trigger, "--check"]
-            command += [] if kind == "barrier" else sizes
+            command += [] if kind == "barrier" else few if kind in ("reduce-scatter", "alltoall") else sizes
             steps.append(Step(f"{kind} cuda {trigger}", "coll", command, 80, 2, rows=True, figure=coll_figure))
             if kind == "allreduce" and trigger != "host":
                 beside = [*command, "--peer", "nccl"]

@@ -32,6 +32,12 @@ struct TeamWording {
   std::string (*member)(Rank rank) = nullptr;                                  ///< Null: by number and rank.
 };
 
+/// In which order the elements of a sum are combined.
+enum class SumOrder : std::uint8_t {
+  of_ranks,  ///< ((0 + 1) + 2) + ...: the same bits in every layout of the team, by every algorithm and trigger.
+  free,      ///< What is fastest: the same bits at all members, and not those of another layout.
+};
+
 /// The same at all members.
 struct TeamOptions {
   /// A member that has not come to a call for so long, since this member has, ends it for all: timed_out, which names
@@ -46,6 +52,9 @@ struct TeamOptions {
   const TeamWording* wording = nullptr;  ///< Null: that of teams. Stays as long as the team.
   /// Of `Team::enqueue`, as `way` is of the others.
   StreamWay stream_way = StreamWay::automatic;
+  /// Frees sums, products, minima and maxima of f32 and f64. (Others always have the order of ranks: f16 and bf16 are
+  /// rounded once, functions of the program need not be commutative. Integers have the same bits in any order.)
+  SumOrder sum_order = SumOrder::of_ranks;
 };
 
 /// One of the last calls of a member, for reports.
@@ -197,8 +206,11 @@ class BRANT_API Team {
   [[nodiscard]] std::string_view explain(const Collective& call) const noexcept;
   /// The same of `enqueue`: "kernel lines", "kernel slots", "kernel slices", "kernel alone".
   [[nodiscard]] std::string_view explain_on_stream(const Collective& call) const noexcept;
-  /// The last 64 calls of `run` and `post`, the oldest first.
+  /// The last 64 calls of `run` and `post`, the oldest first. `brant info --job` shows where each member is.
   [[nodiscard]] std::vector<TeamCall> journal() const;
+  /// The last 32 calls of `enqueue`, likewise: `begun_ns` is when each was queued. When the stream has passed it,
+  /// nobody is told: `status` stays in_progress.
+  [[nodiscard]] std::vector<TeamCall> stream_journal() const;
 
  private:
   explicit Team(std::unique_ptr<TeamState> state) noexcept;

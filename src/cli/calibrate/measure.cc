@@ -1,20 +1,16 @@
 #include "cli/calibrate/measure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
-#include <ctime>
-#include <fstream>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "bench/runner/channel_contender.h"
 #include "bench/runner/statistics.h"
-#include "cli/info/host.h"
+#include "cli/calibrate/load.h"
 #include "core/engine.h"
 #include "core/paths/calibration_store.h"
 #include "core/paths/path_choice.h"
@@ -26,30 +22,8 @@ namespace {
 
 constexpr std::size_t kTrialRounds = 4;  ///< Warm-up, and how long one takes.
 constexpr int kProcesses = 2;
-constexpr double kOthersMax = 0.25;  ///< Of the cores that are left, or of one: what others may use meanwhile.
 constexpr double kRoundsMin = 6;
 constexpr double kRoundsMax = 2'000;
-
-struct CpuTimes {
-  double at_s = 0;
-  double used_s = 0;  ///< By all processes of this machine; 0: the system does not tell.
-  double own_s = 0;   ///< By this one.
-};
-
-CpuTimes cpu_times() {
-  CpuTimes times;
-  times.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  std::ifstream file("/proc/stat");
-  std::string name;
-  double user = 0, nice = 0, system = 0;
-  if (file >> name >> user >> nice >> system) {
-    times.used_s = (user + nice + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  }
-  timespec own{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
-  times.own_s = static_cast<double>(own.tv_sec) + static_cast<double>(own.tv_nsec) * 1e-9;
-  return times;
-}
 
 class Measurement {
  public:
@@ -60,7 +34,7 @@ class Measurement {
         peer_(engine_.peers().connect(session.channel_partner())) {}
 
   Findings run() {
-    const CpuTimes before = cpu_times();
+    const LoadWatch load(kProcesses);
     measure_kind(MemoryKind::host, {Path::shm, Path::ucx});
     measure_mapped();
     const MemoryKind device = session_.runtime().device_kind();
@@ -71,26 +45,15 @@ class Measurement {
       measure_kind(device, {Path::courier, Path::copy_engine, Path::ucx, Path::staged});
     }
     describe_machine();
-    note_load(before);
+    if (std::string complaint = load.complaint(); !complaint.empty()) {
+      findings_.busy = true;
+      findings_.notes.push_back(std::move(complaint));
+    }
     return session_.reports() ? std::move(findings_) : Findings{};
   }
 
  private:
   void note(const std::string& missing) { findings_.notes.push_back("not measured: " + missing); }
-
-  /// The other process works as much as this one; what else was used is others'.
-  void note_load(const CpuTimes& before) {
-    const CpuTimes now = cpu_times();
-    const double used_s = now.used_s - before.used_s - kProcesses * (now.own_s - before.own_s);
-    const double others = used_s / std::max(now.at_s - before.at_s, 1e-3);
-    const double cores = info::usable_cores();
-    if (now.used_s == 0 || others <= std::max(1.0, cores - kProcesses) * kOthersMax) return;
-    findings_.busy = true;
-    findings_.notes.push_back(
-        fmt::format("this machine is busy (others used {:.1f} of its {} cores meanwhile): these may be its neighbours' "
-                    "numbers, measure again in a quiet moment",
-                    others, cores));
-  }
 
   std::size_t courier_bytes(MemoryKind device) {
     if (engine_.peers().mutual_kind(peer_) != device) return 0;

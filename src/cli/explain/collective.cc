@@ -9,6 +9,7 @@
 
 #include "brant/base/status.h"
 #include "ops/coll/device/stream_plan.h"
+#include "ops/coll/measured_bands.h"
 #include "ops/coll/plan.h"
 
 namespace brant::cli::explain {
@@ -29,13 +30,14 @@ bool has_blocks(CollectiveKind kind) noexcept {
 }
 
 std::string_view words_for(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, 10> kWords = {
+  constexpr std::array<std::string_view, 11> kWords = {
       "a member alone copies",
       "each member writes one line of the board, and reads those of the others",
       "each member shows a piece in its slot of the board, and takes what concerns it",
       "each member combines one slice for all, over slots of the board",
       "each member reads the others' buffers where they are",
       "those of one host show on its board, and one of each host exchanges messages with the others",
+      "those of one host show on its board, and one of each host exchanges what they give in sum with the others",
       "messages: each hears of twice as many in each round",
       "messages: a tree below the root",
       "messages: straight to those whom it concerns",
@@ -95,15 +97,18 @@ PlanQuery query_of(const CollectiveQuestion& question) {
   query.members = question.members;
   query.bytes = bytes_of(question);
   query.element = element_of(question);
+  query.bands = coll::bands_of(coll::measured_bands(question.bands, question.members));
   if (!team_way_from_name(question.way, query.way)) refuse_way(question);
   const bool shares = query.way != TeamWay::messages && question.members <= coll::kBoardMembersMax;
   query.board = shares && question.hosts == 1;
   query.hosts = shares && question.hosts > 1 && question.hosts < question.members;
+  query.houses = query.hosts ? question.hosts : 0;
   return query;
 }
 
 StreamQuery stream_query_of(const CollectiveQuestion& question) {
   StreamQuery query{question.kind, question.members, bytes_of(question), {}};
+  query.bands = coll::stream_bands_of(coll::measured_bands(question.bands, question.members), question.members);
   if (!stream_way_from_name(question.way, query.way)) refuse_way(question);
   return query;
 }
@@ -168,6 +173,13 @@ class Report {
     add("before and after it, copies from and to pinned memory of the host, of the size of what is given and got");
   }
   void note(std::string_view text) { add(text); }
+  /// Where ways change, and whether that was measured.
+  void band(const char* name, const char* side, std::uint64_t bytes, bool measured, const std::string& file) {
+    told_["bands"][name] = {{"bytes", bytes}, {"measured", measured}};
+    add(fmt::format(
+        "{} {} {} bytes, which {}", name, side, bytes,
+        measured ? fmt::format("was measured: {}", file) : "is built in: `brant calibrate` measures this machine"));
+  }
   CollectiveAnswer refused(const char* why) {
     told_["refused"] = why;
     add(fmt::format("refused: {}", why));
@@ -191,6 +203,13 @@ CollectiveAnswer explain_on_stream(const CollectiveQuestion& question, Report& r
   report.plan(coll::stream_plan_for(query));
   if (question.trigger == CollectiveTrigger::graph)
     report.note("each launch of the graph carries it out with the plan of its capture");
+  if (query.way != StreamWay::automatic || question.members == 1) return report.answer();
+  const coll::MeasuredBands measured = coll::measured_bands(question.bands, question.members);
+  report.band("kernel lines", "up to", query.bands.lines_to[question.members], measured.kernel_lines_to != 0,
+              question.bands_file);
+  if (question.members > 2)
+    report.band("kernel slices", "from", query.bands.slices_from, measured.kernel_slices_from != 0,
+                question.bands_file);
   return report.answer();
 }
 
@@ -202,6 +221,10 @@ CollectiveAnswer explain_on_host(const CollectiveQuestion& question, Report& rep
   report.plan(plan);
   if (question.memory == CollectiveMemory::device) report.staged();
   if (plan.algorithm == Algorithm::reads) report.plan_of_private_memory(coll::plan_for(coll::without_reads(query)));
+  if (!query.board || query.way != TeamWay::automatic || question.members == 1) return report.answer();
+  const coll::MeasuredBands measured = coll::measured_bands(question.bands, question.members);
+  report.band("slices", "from", query.bands.slices_from, measured.slices_from != 0, question.bands_file);
+  report.band("reads", "from", query.bands.reads_from, measured.reads_from != 0, question.bands_file);
   return report.answer();
 }
 

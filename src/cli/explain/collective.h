@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "brant/coll/collectives.h"
 #include "brant/coll/way.h"
+#include "core/paths/collective_bands.h"
 
 namespace brant::cli::explain {
 
@@ -26,7 +28,9 @@ struct CollectiveQuestion {
   unsigned hosts = 1;  ///< On which they are, as many on each as can be.
   CollectiveMemory memory = CollectiveMemory::host;
   CollectiveTrigger trigger = CollectiveTrigger::host;
-  std::string way = "automatic";  ///< Forced: the name of a TeamWay, or, of streams and graphs, of a StreamWay.
+  std::string way = "automatic";      ///< Forced: the name of a TeamWay, or, of streams and graphs, of a StreamWay.
+  std::vector<CollectiveBand> bands;  ///< As they were measured here, and
+  std::string bands_file;             ///< what says so; empty: nothing was measured.
 };
 
 struct CollectiveAnswer {

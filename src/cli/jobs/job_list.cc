@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -35,9 +36,19 @@ bool of_other_namespace(const ProcessMark& owner) {
   return self && self->pid_namespace != owner.pid_namespace;
 }
 
-void add_page(JobList& list, const std::string& file, std::string_view name) {
+/// A page of a team, and who wrote it.
+struct OwnedTeam {
+  ProcessMark owner;
+  TeamPage team;
+};
+
+void add_page(JobList& list, std::vector<OwnedTeam>& teams, const std::string& file, std::string_view name) {
   if (name.front() == '.') return;  // a draft: it has a name soon, or is a leftover of later
   const std::optional<ProcessMark> owner = owner_of_statistics_file(name);
+  if (owner && is_published_pages(name)) {
+    for (TeamPage& team : read_team_pages(file)) teams.push_back({*owner, std::move(team)});
+    return;
+  }
   ProcessPage page = read_page(file);
   if (page.vanished) return;
   if (!owner) page.problem = "it is no statistics page of brant";
@@ -51,6 +62,20 @@ void add_page(JobList& list, const std::string& file, std::string_view name) {
   job.processes.push_back(std::move(page));
 }
 
+/// A process may have several runtimes, each of which is a rank of some job.
+void give_out(std::vector<OwnedTeam> teams, JobList& list) {
+  for (OwnedTeam& each : teams) {
+    for (Job& job : list.jobs) {
+      const auto process = std::find_if(job.processes.begin(), job.processes.end(), [&](const ProcessPage& page) {
+        return page.owner == each.owner && page.rank == each.team.rank;
+      });
+      if (process == job.processes.end()) continue;
+      process->teams.push_back(std::move(each.team));
+      break;
+    }
+  }
+}
+
 void read_folder(JobList& list, const std::string& folder) {
   std::error_code fault;
   if (!fs::exists(fs::symlink_status(folder, fault))) return;
@@ -60,14 +85,16 @@ void read_folder(JobList& list, const std::string& folder) {
   }
   list.removed += remove_leftovers(folder);
   std::size_t seen = 0;
+  std::vector<OwnedTeam> teams;
   for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
     if (++seen > kStatisticsFilesMax) {
       list.problems.push_back(fmt::format("{}: more than {} files: the rest is not read", folder, kStatisticsFilesMax));
       break;
     }
-    add_page(list, entry->path().native(), entry->path().filename().native());
+    add_page(list, teams, entry->path().native(), entry->path().filename().native());
   }
   if (fault) list.problems.push_back(fmt::format("{}: {}", folder, fault.message()));
+  give_out(std::move(teams), list);
 }
 
 std::int64_t start_of(const Job& job) {

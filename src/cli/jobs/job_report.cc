@@ -10,6 +10,7 @@
 
 #include "brant/base/clock.h"
 #include "brant/core/path.h"
+#include "cli/jobs/team_report.h"
 
 namespace brant::cli::jobs {
 namespace {
@@ -178,7 +179,7 @@ Json list_json(const JobList& list, std::int64_t now_ns) {
 std::string job_text(const Job& job, std::int64_t now_ns) {
   return fmt::format("job {}: {}, {} process{} ({} here), up {}, started by {}\n", job.id, job.program, job.size,
                      job.size == 1 ? "" : "es", job.processes.size(), time_text(uptime_s(job, now_ns)), job.launcher) +
-         count_table(job, 1, "") + troubles(job);
+         count_table(job, 1, "") + troubles(job) + teams_text(job, now_ns);
 }
 
 Json job_json(const Job& job, std::int64_t now_ns) {
@@ -197,7 +198,8 @@ Json job_json(const Job& job, std::int64_t now_ns) {
           {"size", job.size},
           {"uptime_s", uptime_s(job, now_ns)},
           {"processes", processes},
-          {"total", counts_json(job.total())}};
+          {"total", counts_json(job.total())},
+          {"teams", teams_json(job, now_ns)}};
 }
 
 JobChange change_of(const Job& before, const Job& after, double seconds) {

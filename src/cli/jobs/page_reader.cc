@@ -9,10 +9,13 @@
 #include <cstddef>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/unique_fd.h"
+#include "core/observe/page_file.h"
+#include "core/observe/published_pages.h"
 #include "core/observe/statistics_page.h"
 
 namespace brant::cli::jobs {
@@ -130,24 +133,48 @@ ProcessPage parse_page(std::span<const std::byte> bytes) {
   return page;
 }
 
-ProcessPage read_page(const std::string& file) {
-  alignas(64) std::array<std::byte, StatisticsPage::kFileBytes> bytes;
+namespace {
+
+/// With one read: whatever happens to the file meanwhile, the reader does not fault. What went wrong, in words.
+std::string read_bytes(const std::string& file, std::vector<std::byte>& bytes, bool& vanished) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   const int error = errno;
-  ProcessPage page;
   struct stat info = {};
   if (!fd) {
-    page.problem = std::strerror(error);
-    page.vanished = error == ENOENT;
-  } else if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    page.problem = "it is no regular file";
-  } else if (const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), 0); got < 0) {
-    page.problem = std::strerror(errno);
-  } else {
-    page = parse_page(std::span(bytes.data(), static_cast<std::size_t>(got)));
+    vanished = error == ENOENT;
+    return std::strerror(error);
   }
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return "it is no regular file";
+  const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), 0);
+  if (got < 0) return std::strerror(errno);
+  bytes.resize(static_cast<std::size_t>(got));
+  return {};
+}
+
+}  // namespace
+
+ProcessPage read_page(const std::string& file) {
+  std::vector<std::byte> bytes(StatisticsPage::kFileBytes);
+  ProcessPage page;
+  bool vanished = false;
+  const std::string problem = read_bytes(file, bytes, vanished);
+  if (problem.empty()) page = parse_page(bytes);
+  if (!problem.empty()) page.problem = problem;
+  page.vanished = vanished;
   page.file = file;
   return page;
+}
+
+std::vector<TeamPage> read_team_pages(const std::string& file) {
+  std::vector<std::byte> bytes(kPageFileBytes * PublishedPages::kPagesMax);
+  std::vector<TeamPage> teams;
+  bool vanished = false;
+  if (!read_bytes(file, bytes, vanished).empty()) return teams;
+  for (std::size_t at = 0; at + kPageFileBytes <= bytes.size(); at += kPageFileBytes) {
+    if (std::optional<TeamPage> team = parse_team_page(std::span(bytes).subspan(at, kPageFileBytes)))
+      teams.push_back(std::move(*team));
+  }
+  return teams;
 }
 
 }  // namespace brant::cli::jobs

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/process_mark.h"
 #include "brant/core/path.h"
+#include "cli/jobs/team_page.h"
 
 namespace brant::cli::jobs {
 
@@ -54,6 +56,7 @@ struct ProcessPage {
   std::string program;
   std::int64_t started_ns = 0;  ///< On the steady clock.
   Counts counts;
+  std::vector<TeamPage> teams;  ///< That it is a member of.
 };
 
 /// The page in these bytes. What is cut short, of another version or no page at all is a problem, never an error.
@@ -61,5 +64,7 @@ ProcessPage parse_page(std::span<const std::byte> bytes);
 
 /// Reads one file, with one read: whatever happens to it meanwhile, the reader does not fault.
 ProcessPage read_page(const std::string& file);
+/// The same of a file of PublishedPages; pages of nobody, and what cannot be read, are left out.
+std::vector<TeamPage> read_team_pages(const std::string& file);
 
 }  // namespace brant::cli::jobs

@@ -1,14 +1,11 @@
 #include "core/observe/statistics.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -17,12 +14,14 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "base/unique_fd.h"
 #include "brant/base/clock.h"
+#include "core/observe/page_file.h"
 #include "core/observe/statistics_folder.h"
 
 namespace brant {
 namespace {
+
+static_assert(StatisticsPage::kFileBytes == kPageFileBytes);
 
 std::atomic<unsigned> g_pages{0};  // a process may have several engines
 
@@ -47,16 +46,6 @@ StatisticsHeader header_of(const port::JobInfo& job, const ProcessMark& self) {
   put_text(header.launcher, job.launcher);
   put_text(header.program, ::program_invocation_short_name);
   return header;
-}
-
-/// A file of this size whose memory is there: a full file system fails here, and not at the first message.
-UniqueFd create_draft(const std::string& draft, std::string& reason) {
-  UniqueFd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  int error = fd ? ::posix_fallocate(fd.get(), 0, StatisticsPage::kFileBytes) : errno;
-  if (error == 0) return fd;
-  reason = fmt::format("{}: {}", draft, std::strerror(error));
-  if (fd) ::unlink(draft.c_str());
-  return {};
 }
 
 }  // namespace
@@ -101,30 +90,16 @@ std::string Statistics::publish(const port::JobInfo& job, const std::string& fol
   const Result<ProcessMark> self = own_process_mark();
   if (!self) return "/proc is not mounted";
   const std::string name = statistics_file_name(*self, g_pages.fetch_add(1, std::memory_order_relaxed));
-  const std::string draft = folder + "/." + name;
-  std::string file = folder + "/" + name;
-  const UniqueFd fd = create_draft(draft, reason);
-  if (!fd) return reason;
-  // The mapping keeps the file open, and with it this lock, until the process ends: so those of other pid namespaces
-  // know that it lives. On a file system without locks nobody can tell, and the page stays.
-  static_cast<void>(::flock(fd.get(), LOCK_EX | LOCK_NB));
-  void* memory = ::mmap(nullptr, StatisticsPage::kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    reason = fmt::format("{}: {}", draft, std::strerror(errno));
-    ::unlink(draft.c_str());
-    return reason;
-  }
-  auto* page = new (memory) StatisticsPage;
+  DraftPage draft;
+  reason = make_draft_page(folder, name, draft);
+  if (!reason.empty()) return reason;
+  auto* page = new (draft.memory) StatisticsPage;
   page->header = header_of(job, *self);
   // Only now it can be found: no reader sees half a header.
-  if (::rename(draft.c_str(), file.c_str()) != 0) {
-    reason = fmt::format("{}: {}", file, std::strerror(errno));
-    ::unlink(draft.c_str());
-    ::munmap(memory, StatisticsPage::kFileBytes);
-    return reason;
-  }
+  reason = show_draft_page(draft);
+  if (!reason.empty()) return reason;
   page_ = page;
-  file_ = std::move(file);
+  file_ = std::move(draft.file);
   owner_pid_ = self->pid;
   return {};
 }

@@ -24,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kPages = ".pages";
+
 /// Takes a number and, where one is to follow, the dash behind it.
 template <typename Number>
 bool take_number(std::string_view& text, Number& number, std::string_view behind) noexcept {
@@ -87,8 +89,17 @@ std::string statistics_file_name(const ProcessMark& owner, unsigned number) {
   return fmt::format("{}-{}-{}-{}", owner.pid, owner.start_time, owner.pid_namespace, number);
 }
 
+std::string published_pages_name(const ProcessMark& owner, unsigned number) {
+  return statistics_file_name(owner, number) + std::string(kPages);
+}
+
+bool is_published_pages(std::string_view name) noexcept {
+  return name.size() > kPages.size() && name.substr(name.size() - kPages.size()) == kPages;
+}
+
 std::optional<ProcessMark> owner_of_statistics_file(std::string_view name) {
   if (!name.empty() && name.front() == '.') name.remove_prefix(1);
+  if (is_published_pages(name)) name.remove_suffix(kPages.size());
   ProcessMark owner;
   unsigned number = 0;
   const bool complete = take_number(name, owner.pid, "-") && take_number(name, owner.start_time, "-") &&

@@ -25,7 +25,12 @@ std::string make_statistics_folder(const std::string& folder);
 /// process apart.
 std::string statistics_file_name(const ProcessMark& owner, unsigned number);
 
-/// The writer of a page or of its draft (which has a dot in front); nothing for other names.
+/// The same of a file of PublishedPages: that name, and ".pages".
+std::string published_pages_name(const ProcessMark& owner, unsigned number);
+bool is_published_pages(std::string_view name) noexcept;
+
+/// The writer of a page or of its draft (which has a dot in front), or of such a file; nothing for
+/// other names.
 std::optional<ProcessMark> owner_of_statistics_file(std::string_view name);
 
 /// Removes the pages of processes that are gone: those whose pid is no more, and of other pid namespaces, where pids

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "brant/base/status.h"
+#include "core/paths/collective_bands.h"
 
 namespace brant {
 namespace {
@@ -66,6 +67,11 @@ class Parser {
       read_point(line);
       return;
     }
+    if (name == "band") {
+      std::string why;
+      if (!parse_band(line, why)) fail(why);
+      return;
+    }
     CalibratedMachine& machine = calibration_.machine;
     if (name == "gpu" && !value.empty()) {
       machine.gpus.push_back(value);
@@ -77,7 +83,7 @@ class Parser {
       *field = value;
       return;
     }
-    fail(fmt::format("'{}' is no line of a calibration: brant, ucx, cuda, host or gpu with a value, or point",
+    fail(fmt::format("'{}' is no line of a calibration: brant, ucx, cuda, host or gpu with a value, point, or band",
                      shown(name)));
   }
 

@@ -16,6 +16,7 @@ namespace brant {
 ///     host node7
 ///     gpu GPU-0e6c...
 ///     point copy_engine device device 65536 8.85      path, from, to, bytes, microseconds one way
+///     band slices 2 16384                             see CollectiveBand; kept apart from a Calibration
 std::string calibration_text(const Calibration& calibration);
 
 /// Throws Error invalid_argument: `name`, the number of the line, what is wrong with it, and the cure.

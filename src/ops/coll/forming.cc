@@ -1,5 +1,6 @@
 // How members meet, and how those that are left find each other.
 #include <algorithm>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -9,28 +10,69 @@
 #include "ops/coll/team_state.h"
 
 namespace brant {
+namespace coll {
 namespace {
 
 constexpr std::uint32_t kVersion = 3;
 
 /// This process and `peer`, which is null for this one itself, can have a board in common.
-bool shares_memory(const TeamOptions& options, const coll::Members& members, const Peer* peer) noexcept {
-  if (options.way == TeamWay::messages || members.count > coll::kBoardMembersMax) return false;
+bool shares_memory(const TeamOptions& options, const Members& members, const Peer* peer) noexcept {
+  if (options.way == TeamWay::messages || members.count > kBoardMembersMax) return false;
   return peer != nullptr && peer->same_host && peer->link != nullptr;
+}
+
+std::string wish(TeamWay way, StreamWay stream_way, SumOrder order) {
+  return fmt::format("the way {}, {} on streams, and sums in {} order", team_way_name(way), stream_way_name(stream_way),
+                     order == SumOrder::free ? "any" : "the ranks'");
 }
 
 }  // namespace
 
 /// What each member says of itself.
-struct TeamState::FormRecord {
+struct FormRecord {
   std::uint32_t version = kVersion;
   std::uint32_t led = 0;     ///< Of the lowest rank: how many teams it was that of.
   std::uint32_t leader = 0;  ///< The lowest member on its host.
   bool offers = false;       ///< A leader: memory for the board of its host is below.
   TeamWay way = TeamWay::automatic;
   StreamWay stream_way = StreamWay::automatic;
+  SumOrder sum_order = SumOrder::of_ranks;
+  MeasuredBands bands;  ///< Of its machine.
   MemoryFileRecord memory;
 };
+
+namespace {
+
+/// Throws where members differ in what they have to agree on.
+void compare_options(const std::vector<FormRecord>& all, std::span<const Rank> ranks, const TeamOptions& own) {
+  for (unsigned m = 0; m < all.size(); ++m) {
+    const FormRecord& theirs = all[m];
+    if (theirs.way == own.way && theirs.stream_way == own.stream_way && theirs.sum_order == own.sum_order) continue;
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("no team was made: member {} (rank {} of the job) wants {}; this one wants {}. Options are the "
+                    "same at all members",
+                    m, ranks[m].value, wish(theirs.way, theirs.stream_way, theirs.sum_order),
+                    wish(own.way, own.stream_way, own.sum_order)));
+  }
+}
+
+/// All have come to know the same of what they share, and so come to the same here.
+void require_way(const Ways& ways, unsigned members, TeamWay way) {
+  if (members == 1 || way == TeamWay::automatic || way == TeamWay::messages) return;
+  const bool of_hosts = way == TeamWay::hosts;
+  if (of_hosts ? ways.has_boards_of_hosts() : ways.has_board()) return;
+  throw Error(Status::not_supported,
+              fmt::format("no team was made: it is to go by {}, but {}. Use TeamWay::automatic", team_way_name(way),
+                          of_hosts ? "its members are not on several hosts of which some share one"
+                                   : "its members do not all share memory (other hosts, no memory that all map, or "
+                                     "more than 64)"));
+}
+
+}  // namespace
+}  // namespace coll
+
+using coll::FormRecord;
 
 void TeamState::connect() {
   for (unsigned m = 0; m < members_.count; ++m) {
@@ -50,7 +92,7 @@ void TeamState::make_memory(FormRecord& own) {
   unsigned beside = 0;
   own.leader = members_.self;
   for (unsigned m = members_.count; m-- > 0;) {
-    if (!shares_memory(options_, members_, watches_[m].peer)) continue;
+    if (!coll::shares_memory(options_, members_, watches_[m].peer)) continue;
     ++beside;
     own.leader = std::min(own.leader, m);
   }
@@ -72,7 +114,7 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   const FormRecord& leader = all[leaders[members_.self]];
   const auto count = static_cast<unsigned>(houses.own().size());
   const bool see_each_other = std::all_of(houses.own().begin(), houses.own().end(), [this](unsigned m) {
-    return m == members_.self || shares_memory(options_, members_, watches_[m].peer);
+    return m == members_.self || coll::shares_memory(options_, members_, watches_[m].peer);
   });
   Status status = see_each_other ? Status::ok : Status::not_supported;
   if (status == Status::ok && count == 1 && houses.are_worth_it()) {
@@ -87,8 +129,9 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   }
   const std::uint8_t mapped = memory_.is_there() ? 1 : 0;
   std::vector<std::uint8_t> mapped_by(members_.count);
-  const OpResult told = run_own(allgather(ConstBuffer(&mapped, 1, MemoryKind::host),
-                                          Buffer(mapped_by.data(), mapped_by.size(), MemoryKind::host)));
+  const OpResult told = run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host),
+                                      Buffer(mapped_by.data(), mapped_by.size(), MemoryKind::host)),
+                            TeamWay::automatic);
   if (!told.ok()) throw Error(told.status, fmt::format("no team was made: {}", describe_fault()));
   if (std::any_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each == 0; }))
     return memory_.drop();
@@ -101,30 +144,6 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   }
 }
 
-void TeamState::compare_options(const std::vector<FormRecord>& all) const {
-  for (unsigned m = 0; m < members_.count; ++m) {
-    if (all[m].way == options_.way && all[m].stream_way == options_.stream_way) continue;
-    throw Error(Status::invalid_argument,
-                fmt::format("no team was made: member {} (rank {} of the job) forces the way {} and, on streams, {}; "
-                            "this one {} and {}. Options are the same at all members",
-                            m, ranks_[m].value, team_way_name(all[m].way), stream_way_name(all[m].stream_way),
-                            team_way_name(options_.way), stream_way_name(options_.stream_way)));
-  }
-}
-
-/// All have come to know the same of what they share, and so come to the same here.
-void TeamState::require_way() const {
-  const TeamWay way = options_.way;
-  if (members_.count == 1 || way == TeamWay::automatic || way == TeamWay::messages) return;
-  const bool of_hosts = way == TeamWay::hosts;
-  if (of_hosts ? ways_.has_boards_of_hosts() : ways_.has_board()) return;
-  throw Error(Status::not_supported,
-              fmt::format("no team was made: it is to go by {}, but {}. Use TeamWay::automatic", team_way_name(way),
-                          of_hosts ? "its members are not on several hosts of which some share one"
-                                   : "its members do not all share memory (other hosts, no memory that all map, or "
-                                     "more than 64)"));
-}
-
 void TeamState::form() {
   const auto require = [this](const OpResult& outcome) {
     if (outcome.ok()) return;
@@ -135,6 +154,8 @@ void TeamState::form() {
   FormRecord own;
   own.way = options_.way;
   own.stream_way = options_.stream_way;
+  own.sum_order = options_.sum_order;
+  own.bands = coll::measured_bands(table_.bands(), members_.count);
   if (lowest == members_.self) own.led = table_.next_led();
   name_ = fmt::format("of {} led by rank {}", members_.count, ranks_[lowest].value);
   connect();
@@ -148,17 +169,21 @@ void TeamState::form() {
   const auto bytes_of = [](auto& items) {
     return Buffer(items.data(), items.size() * sizeof(items[0]), MemoryKind::host);
   };
-  require(run_own(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all))));
+  require(run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all)), TeamWay::automatic));
   for (const FormRecord& record : all) {
-    if (record.version != kVersion) throw Error(Status::version_mismatch, "members run different versions of brant");
+    if (record.version != coll::kVersion)
+      throw Error(Status::version_mismatch, "members run different versions of brant");
   }
-  compare_options(all);
+  coll::compare_options(all, ranks_, options_);
   if (members_.count > 1) map_memory(all);
-  require_way();
+  coll::require_way(ways_, members_.count, options_.way);
+  for (const FormRecord& record : all) bands_ = coll::larger(bands_, record.bands);
+  ways_.set_bands(coll::bands_of(bands_));
+  ways_.set_order(options_.sum_order);
 
   name_ = fmt::format("{}.{}", ranks_[lowest].value, all[lowest].led);
   patience_ = options_.patience;
-  journal_.hide();
+  journal_.introduce(name_, key_, members_, ranks_[members_.self]);
 }
 
 std::vector<Rank> TeamState::agree_on_survivors() {

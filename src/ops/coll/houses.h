@@ -14,6 +14,8 @@
 
 namespace brant::coll {
 
+class BoardRounds;
+
 /// Which members of a team share a host. Each house is led by its lowest member.
 class Houses {
  public:
@@ -40,6 +42,9 @@ class Houses {
 /// that all see what all show, as on one board. Two turns of the board: in the first one members show, in the second
 /// one the leader shows what all have. Elements are combined by each member in the order of ranks, and so with the same
 /// bits in every layout.
+///
+/// Of partials, leaders combine what their hosts give, exchange that, and show the combination of all: a piece of the
+/// vector in each round.
 class HouseRounds {
  public:
   /// `peers`: by member of the team; null: this process.
@@ -49,6 +54,8 @@ class HouseRounds {
   /// As MessageRounds::step.
   Status step(const Work& work, const Plan& plan, Fault& fault) noexcept;
 
+  /// Of hosts.
+  [[nodiscard]] unsigned count() const noexcept { return static_cast<unsigned>(houses_.all().size()); }
   [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
   /// Whom it waits for, a member of the team.
   [[nodiscard]] unsigned awaited() const noexcept;
@@ -62,11 +69,24 @@ class HouseRounds {
  private:
   enum class Stage : std::uint8_t { show, share };
 
-  [[nodiscard]] std::size_t room_of(const Work& work) const noexcept;
+  /// The call under way, and what its plan makes of it.
+  struct Call {
+    const Work& work;
+    const Plan& plan;
+    std::size_t room = 0;  ///< Bytes that one member shows; of partials, those of this round, also of a host.
+
+    [[nodiscard]] bool in_partials() const noexcept { return plan.algorithm == Algorithm::partials; }
+  };
+
+  [[nodiscard]] Call call_of(const Work& work, const Plan& plan) const noexcept;
   [[nodiscard]] bool shows(std::size_t house, const Work& work) const noexcept;
-  void collect(const Work& work) noexcept;
-  Status exchange(const Work& work, Fault& fault) noexcept;
-  Status receive_from(std::size_t house, const Work& work, Fault& fault) noexcept;
+  [[nodiscard]] std::size_t message_bytes(std::size_t house, const Call& call) const noexcept;
+  void collect(const Call& call) noexcept;
+  void combine_house(const Call& call) noexcept;
+  void combine_all(const Call& call) noexcept;
+  void take(BoardRounds& rounds, const Call& call) noexcept;
+  Status exchange(const Call& call, Fault& fault) noexcept;
+  Status receive_from(std::size_t house, const Call& call, Fault& fault) noexcept;
   void publish(const Work& work) noexcept;
 
   const Houses houses_;
@@ -82,6 +102,7 @@ class HouseRounds {
   std::size_t sent_ = 0;
   std::size_t received_ = 0;
   std::uint64_t call_ = 0;
+  std::uint64_t round_ = 0;
   std::uint64_t moved_ = 0;
 };
 

@@ -87,6 +87,20 @@ bool fits_hosts(const PlanQuery& query) noexcept {
   return !query.uneven && !is_of_neighbours(query.kind) && query.bytes <= kSlotBytes / query.members / shares_of(query);
 }
 
+/// One vector of each host is combined in a slot.
+std::uint64_t piece_of_partials(const PlanQuery& query) noexcept {
+  return query.houses == 0 ? 0 : whole(kSlotBytes / query.houses, query.element);
+}
+bool has_partials(const PlanQuery& query) noexcept {
+  return query.hosts && query.any_order && has_slices(query.kind) && piece_of_partials(query) != 0;
+}
+/// Of a call that has partials, or fits hosts.
+Plan by_hosts(const PlanQuery& query) noexcept {
+  if (!has_partials(query)) return {Algorithm::hosts, query.bytes, 1};
+  const std::uint64_t piece = piece_of_partials(query);
+  return {Algorithm::partials, piece, rounds_of(query.bytes, piece)};
+}
+
 Plan by_messages(const PlanQuery& query) noexcept {
   if (query.kind == Kind::barrier) return {Algorithm::dissemination, 0, 1};
   if (query.kind == Kind::broadcast) return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
@@ -104,7 +118,7 @@ Plan by_messages(const PlanQuery& query) noexcept {
 /// Of a call that the way carries out.
 Plan by_way(const PlanQuery& query) noexcept {
   if (query.way == TeamWay::messages) return by_messages(query);
-  if (query.way == TeamWay::hosts) return {Algorithm::hosts, query.bytes, 1};
+  if (query.way == TeamWay::hosts) return by_hosts(query);
   if (query.kind == Kind::barrier) return in_lines(query);
   switch (query.way) {
     case TeamWay::lines: return in_lines(query);
@@ -122,7 +136,8 @@ const char* why_not_forced(const PlanQuery& query) noexcept {
   if (is_of_neighbours(query.kind)) return "calls of neighbours go by messages only";
   if (query.way == TeamWay::hosts) {
     if (!query.hosts) return "the members are not on several hosts of which some share one";
-    return fits_hosts(query) ? nullptr : "what all members show does not fit into a slot of 64 KiB";
+    return has_partials(query) || fits_hosts(query) ? nullptr
+                                                    : "what all members show does not fit into a slot of 64 KiB";
   }
   if (!query.board) return "the members do not all share memory";
   if (query.kind == Kind::barrier) return nullptr;
@@ -140,8 +155,9 @@ const char* why_not_forced(const PlanQuery& query) noexcept {
 }
 
 std::string_view algorithm_name(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, 10> kNames = {"alone", "lines",         "slots",    "slices", "reads",
-                                                       "hosts", "dissemination", "binomial", "direct", "pairwise"};
+  constexpr std::array<std::string_view, 11> kNames = {"alone",    "lines",  "slots",    "slices",
+                                                       "reads",    "hosts",  "partials", "dissemination",
+                                                       "binomial", "direct", "pairwise"};
   return kNames[static_cast<std::size_t>(algorithm)];
 }
 
@@ -152,7 +168,9 @@ Plan plan_for(const PlanQuery& query) noexcept {
     const Plan plan = on_board(query);
     if (plan.algorithm != Algorithm::alone) return plan;
   }
-  if (query.hosts && fits_hosts(query)) return {Algorithm::hosts, query.bytes, 1};
+  // Above, rounds that wait for each other cost more than what all members send at the same time.
+  const bool partials = has_partials(query) && query.bytes <= kSlotBytes;
+  if (query.hosts && (partials || (!has_partials(query) && fits_hosts(query)))) return by_hosts(query);
   return by_messages(query);
 }
 

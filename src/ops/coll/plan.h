@@ -17,6 +17,7 @@ enum class Algorithm : std::uint8_t {
   slices,         ///< Each member combines one slice for all.
   reads,          ///< Every member reads the others' buffers where they are, if all that are read can be mapped.
   hosts,          ///< Those of one host show on its board, and one of each host exchanges messages with the others.
+  partials,       ///< The same, and what it exchanges is the combination of what those of its host give.
   dissemination,  ///< Messages: each hears of twice as many in each round.
   binomial,       ///< Messages: a tree below the root.
   direct,         ///< Messages: what a member gives goes straight to those whom it concerns.
@@ -42,8 +43,10 @@ struct PlanQuery {
   std::size_t element = 1;
   bool board = false;  ///< They share memory.
   Bands bands;
-  bool hosts = false;   ///< Some of them share memory with each other: see Houses.
-  bool uneven = false;  ///< As Work::uneven: `bytes`, and so the rounds of the plan, are what this member knows of.
+  bool hosts = false;      ///< Some of them share memory with each other: see Houses.
+  unsigned houses = 0;     ///< Then: on how many hosts they are.
+  bool any_order = false;  ///< See combines_in_any_order.
+  bool uneven = false;     ///< As Work::uneven: `bytes`, and so the rounds of the plan, are what this member knows of.
   TeamWay way = TeamWay::automatic;
 };
 
@@ -76,6 +79,11 @@ constexpr PlanQuery without_reads(PlanQuery query) noexcept {
   query.bands.reads_from = ~std::uint64_t{0};
   if (query.way == TeamWay::reads) query.way = TeamWay::automatic;
   return query;
+}
+
+/// Whether it goes from the board of one host to those of others.
+constexpr bool is_of_hosts(const Plan& plan) noexcept {
+  return plan.algorithm == Algorithm::hosts || plan.algorithm == Algorithm::partials;
 }
 
 /// Whether the plan is one of shared memory.

@@ -10,7 +10,11 @@
 namespace brant {
 
 TeamTable::TeamTable(Engine& engine)
-    : engine_(engine), messenger_(engine.service<am::Messenger>()), mover_(engine.service<Mover>()) {
+    : engine_(engine),
+      messenger_(engine.service<am::Messenger>()),
+      mover_(engine.service<Mover>()),
+      bands_(find_bands(engine.options().calibration, engine.machine()).bands),
+      pages_(engine.options().statistics) {
   messenger_.claim(am::ServiceId::coll, &TeamTable::on_message, nullptr, this);
 }
 

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/object_pool.h"
 #include "core/engine.h"
+#include "core/observe/published_pages.h"
+#include "core/paths/collective_bands.h"
 #include "ops/am/messenger.h"
 #include "ops/coll/call_record.h"
 #include "ops/coll/device/retired_streams.h"
@@ -27,6 +30,10 @@ class TeamTable final : public Service {
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] am::Messenger& messenger() noexcept { return messenger_; }
   [[nodiscard]] ObjectPool<coll::CallRecord>& calls() noexcept { return calls_; }
+  /// Where teams note their calls.
+  [[nodiscard]] PublishedPages& pages() noexcept { return pages_; }
+  /// As this machine was measured; empty: it was not.
+  [[nodiscard]] const std::vector<CollectiveBand>& bands() const noexcept { return bands_; }
   /// The CPU does not reach memory of a device: a call with such memory is carried out elsewhere. no_memory, which the
   /// log says.
   Status stage(const coll::Members& members, const coll::Sides& sides, const std::string& team,
@@ -62,6 +69,8 @@ class TeamTable final : public Service {
   Engine& engine_;
   am::Messenger& messenger_;
   Mover& mover_;
+  const std::vector<CollectiveBand> bands_;
+  PublishedPages pages_;
   ObjectPool<coll::Staging, 8> stagings_{kCallsMax};
   ObjectPool<coll::CallRecord> calls_{kCallsMax};
   coll::StreamKernels stream_kernels_;

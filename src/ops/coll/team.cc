@@ -51,8 +51,9 @@ Team Team::split(int color, int key) const {
   const Choice own{color, key};
   std::vector<Choice> all(state_->ranks().size());
   state_
-      ->run_own(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host),
-                          Buffer(all.data(), all.size() * sizeof(Choice), MemoryKind::host)))
+      ->run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host),
+                      Buffer(all.data(), all.size() * sizeof(Choice), MemoryKind::host)),
+            TeamWay::automatic)
       .or_throw(fmt::format("team {} was not split", state_->name()));
   if (color < 0) return {};
   std::vector<std::size_t> places(all.size());
@@ -76,7 +77,7 @@ int Team::size() const noexcept { return static_cast<int>(state_->members().coun
 Rank Team::member(int rank) const noexcept { return state_->ranks()[static_cast<std::size_t>(rank)]; }
 std::string Team::name() const { return state_->name(); }
 
-OpResult Team::run(const Collective& call) noexcept { return state_->run(call); }
+OpResult Team::run(const Collective& call) noexcept { return state_->run(call, state_->options().way); }
 Status Team::post(const Collective& call, Op& op) noexcept { return told_at_once(state_->post(call, op), op); }
 
 PreparedCall Team::prepare(const Collective& call) const { return PreparedCall(state_->prepare(call)); }
@@ -102,5 +103,6 @@ std::string_view Team::explain(const Collective& call) const noexcept {
 }
 
 std::vector<TeamCall> Team::journal() const { return state_->journal().calls(); }
+std::vector<TeamCall> Team::stream_journal() const { return state_->journal().stream_calls(); }
 
 }  // namespace brant

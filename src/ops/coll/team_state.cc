@@ -110,6 +110,7 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
       mail_(table_.messenger(), key_, members),
       ways_(mail_, members_),
       shrinking_(members.size()),
+      journal_(table_.pages()),
       spins_(spins_for(engine_.job())) {}
 
 TeamState::~TeamState() {
@@ -146,39 +147,34 @@ bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
   }
 }
 
-Status TeamState::plan_call(const Collective& call, TeamWay way, CallRecord& record, coll::Sides& sides) noexcept {
+Status TeamState::plan_call(const Request& request, CallRecord& record, coll::Sides& sides) noexcept {
   if (fault_.happened()) {
     say_fault();
     return fault_.status();
   }
   try {
     std::string why;
-    if (const Status status = coll::make_work(call, members_, record.work, why); status != Status::ok) {
+    if (const Status status = coll::make_work(request.call, members_, record.work, why); status != Status::ok) {
       log::error("team {}: {}", name_, why);
       return status;
     }
-    const coll::PlanQuery query = ways_.query(record.work, way);
+    const coll::PlanQuery query = ways_.query(record.work, request.way);
     if (const char* reason = coll::why_not_forced(query)) {
       log::error("team {}: {} does not go by {}, which the team's options force: {}. TeamWay::automatic carries it out",
-                 name_, coll::describe(record.work.words), team_way_name(way), reason);
+                 name_, coll::describe(record.work.words), team_way_name(request.way), reason);
       return Status::not_supported;
     }
     record.plan = coll::plan_for(query);
-    return coll::look_at_memory(engine_.memory_kinds(), call, record.work, name_, sides);
+    return coll::look_at_memory(engine_.memory_kinds(), request.call, record.work, name_, sides);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
 }
 
-Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
+Status TeamState::admit(const Request& request, CallRecord& record) noexcept {
   coll::Sides sides;
-  const Status status = plan_call(call, options_.way, record, sides);
+  const Status status = plan_call(request, record, sides);
   return status == Status::ok ? table_.stage(members_, sides, name_, record) : status;
-}
-
-Status TeamState::admit(const OwnCall& own, CallRecord& record) noexcept {
-  coll::Sides sides;
-  return plan_call(own.call, TeamWay::automatic, record, sides);  // of the host's memory
 }
 
 Status TeamState::admit(const coll::Prepared& call, CallRecord& record) noexcept {
@@ -198,7 +194,7 @@ Status TeamState::admit(const coll::Prepared& call, CallRecord& record) noexcept
 std::unique_ptr<coll::Prepared> TeamState::prepare(const Collective& call) {
   auto prepared = std::make_unique<coll::Prepared>(call);
   CallRecord record;
-  if (const Status status = plan_call(prepared->call, options_.way, record, prepared->sides); status != Status::ok) {
+  if (const Status status = plan_call({prepared->call, options_.way}, record, prepared->sides); status != Status::ok) {
     const std::string why = describe_fault();
     throw Error(status, fmt::format("team {}: the call was not prepared: {}", name_,
                                     why.empty() ? "the log says what does not fit" : why));
@@ -258,10 +254,9 @@ Status TeamState::post_call(const Call& call, Op& op) noexcept {
   return Status::in_progress;
 }
 
-OpResult TeamState::run(const Collective& call) noexcept { return carry_out(call); }
-OpResult TeamState::run_own(const Collective& call) noexcept { return carry_out(OwnCall{call}); }
+OpResult TeamState::run(const Collective& call, TeamWay way) noexcept { return carry_out(Request{call, way}); }
 OpResult TeamState::run(const coll::Prepared& call) noexcept { return carry_out(call); }
-Status TeamState::post(const Collective& call, Op& op) noexcept { return post_call(call, op); }
+Status TeamState::post(const Collective& call, Op& op) noexcept { return post_call(Request{call, options_.way}, op); }
 Status TeamState::post(const coll::Prepared& call, Op& op) noexcept { return post_call(call, op); }
 
 void TeamState::begin(CallRecord& record) noexcept {
@@ -347,6 +342,7 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
+  journal_.note_fault(fault.status());
   streams_.abort();
   if (fault.why == Fault::Why::lost && fault.member != members_.self)
     static_cast<void>(shrinking_.note_gone(fault.member));
@@ -443,6 +439,7 @@ void TeamState::look_around() noexcept {
   compare_all_words();  // a call of the board does not look there
   if (fault_.happened()) return;
   const unsigned member = ways_.awaited(*record);
+  journal_.note_awaited(member);
   const Watch& watch = watches_[member];
   if (member == members_.self) return;
   if (watch.left_ns != 0 && now - watch.left_ns > kFarewellGrace && now - record->waits_since_ns > kFarewellGrace)

@@ -16,12 +16,16 @@
 #include "ops/coll/fault.h"
 #include "ops/coll/journal.h"
 #include "ops/coll/mail.h"
+#include "ops/coll/measured_bands.h"
 #include "ops/coll/prepared.h"
 #include "ops/coll/shrinking.h"
 #include "ops/coll/table.h"
 #include "ops/coll/ways.h"
 
 namespace brant {
+namespace coll {
+struct FormRecord;
+}
 
 /// What a Team stands for: its members, the calls under way, and what ended it. See there for the rules.
 class TeamState final : private Poller {
@@ -43,9 +47,8 @@ class TeamState final : private Poller {
   [[nodiscard]] std::string describe_fault() const;
   [[nodiscard]] const coll::Journal& journal() const noexcept { return journal_; }
 
-  OpResult run(const Collective& call) noexcept;
-  /// What the team itself has to say to all: no way is forced.
-  OpResult run_own(const Collective& call) noexcept;
+  /// `way`: of the options, or `automatic` for what the team itself has to say to all.
+  OpResult run(const Collective& call, TeamWay way) noexcept;
   OpResult run(const coll::Prepared& call) noexcept;
   Status post(const Collective& call, Op& op) noexcept;
   Status post(const coll::Prepared& call, Op& op) noexcept;
@@ -76,15 +79,15 @@ class TeamState final : private Poller {
     std::int64_t left_ns = 0;     ///< When its program ended; 0: it has not.
     std::uint64_t last_call = 0;  ///< The last it is known to have come to.
   };
-  struct FormRecord;
 
-  struct OwnCall {
+  /// A call, and the way that is forced for it.
+  struct Request {
     const Collective& call;
+    TeamWay way;
   };
 
-  Status plan_call(const Collective& call, TeamWay way, coll::CallRecord& record, coll::Sides& sides) noexcept;
-  Status admit(const Collective& call, coll::CallRecord& record) noexcept;
-  Status admit(const OwnCall& call, coll::CallRecord& record) noexcept;
+  Status plan_call(const Request& request, coll::CallRecord& record, coll::Sides& sides) noexcept;
+  Status admit(const Request& request, coll::CallRecord& record) noexcept;
   Status admit(const coll::Prepared& call, coll::CallRecord& record) noexcept;
   template <typename Call>
   OpResult carry_out(const Call& call) noexcept;
@@ -103,11 +106,8 @@ class TeamState final : private Poller {
   void fail(coll::Fault fault, bool told = false) noexcept;
   void say_fault() noexcept;
   void connect();
-  void make_memory(FormRecord& own);
-  void map_memory(const std::vector<FormRecord>& all);
-  /// Throws where members differ in what they have to agree on.
-  void compare_options(const std::vector<FormRecord>& all) const;
-  void require_way() const;
+  void make_memory(coll::FormRecord& own);
+  void map_memory(const std::vector<coll::FormRecord>& all);
   unsigned poll() noexcept override;
   [[nodiscard]] bool lets_sleep() const noexcept override;
   static void on_lost(PeerOp& op) noexcept;
@@ -126,6 +126,7 @@ class TeamState final : private Poller {
   coll::BoardMemory memory_;  ///< Made by the lowest member of each host.
   coll::Mail mail_;
   coll::Ways ways_;
+  coll::MeasuredBands bands_;  ///< As all members have agreed.
   coll::Shrinking shrinking_;
   coll::Journal journal_;
   coll::TeamStreams streams_{*this};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ops/coll/board_rounds.h"
+#include "ops/coll/sum_order.h"
 
 namespace brant::coll {
 namespace {
@@ -30,15 +31,17 @@ PlanQuery Ways::query(const Work& work, TeamWay way) const noexcept {
           .bytes = work.bytes,
           .element = work.element,
           .board = board_.has_value(),
-          .bands = {},
+          .bands = bands_,
           .hosts = houses_.has_value(),
+          .houses = houses_ ? houses_->count() : 0,
+          .any_order = houses_ && combines_in_any_order(work.folding, order_),
           .uneven = work.uneven,
           .way = way};
 }
 
 void Ways::begin(const CallRecord& call) noexcept {
   if (is_of_board(call.plan)) return;
-  if (call.plan.algorithm == Algorithm::hosts) return houses_->begin(call.number);
+  if (is_of_hosts(call.plan)) return houses_->begin(call.number);
   messages_.begin(call.number);
 }
 
@@ -60,7 +63,7 @@ Status Ways::step(CallRecord& call, Fault& fault) noexcept {
 
 Status Ways::carry_on(CallRecord& call, Fault& fault) noexcept {
   if (is_of_board(call.plan)) return step_on_board(call, fault);
-  if (call.plan.algorithm == Algorithm::hosts) return houses_->step(call.work, call.plan, fault);
+  if (is_of_hosts(call.plan)) return houses_->step(call.work, call.plan, fault);
   return messages_.step(call.work, call.plan, fault);
 }
 
@@ -109,17 +112,17 @@ Status Ways::step_on_board(CallRecord& call, Fault& fault) noexcept {
 
 std::uint64_t Ways::moved(const CallRecord& call) const noexcept {
   if (is_of_board(call.plan)) return board_->turn();
-  return call.plan.algorithm == Algorithm::hosts ? houses_->moved() : messages_.moved();
+  return is_of_hosts(call.plan) ? houses_->moved() : messages_.moved();
 }
 
 unsigned Ways::awaited(const CallRecord& call) const noexcept {
-  if (call.plan.algorithm == Algorithm::hosts) return houses_->awaited();
+  if (is_of_hosts(call.plan)) return houses_->awaited();
   return is_of_board(call.plan) ? board_->awaited() : messages_.awaited();
 }
 
 bool Ways::lets_sleep(const CallRecord& call) const noexcept {
   if (call.staging != nullptr && !call.staging->is_there()) return false;
-  if (call.plan.algorithm == Algorithm::hosts) return houses_->lets_sleep();
+  if (is_of_hosts(call.plan)) return houses_->lets_sleep();
   if (!is_of_board(call.plan)) return !messages_.is_blocked() && mail_.front(messages_.awaited()) == nullptr;
   return call.published && !board_->is_here(awaited(call));
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "brant/coll/team.h"
 #include "core/engine.h"
 #include "ops/coll/call_record.h"
 #include "ops/coll/fault.h"
@@ -27,6 +28,10 @@ class Ways {
   void share_board(Engine& engine, std::byte* memory, std::span<Peer* const> peers);
   void share_boards(Houses houses, std::byte* memory, std::span<Peer* const> peers);
 
+  /// The same at all members, as is the order of sums.
+  void set_order(SumOrder order) noexcept { order_ = order; }
+  void set_bands(const Bands& bands) noexcept { bands_ = bands; }
+
   [[nodiscard]] bool has_board() const noexcept { return board_.has_value(); }
   [[nodiscard]] bool has_boards_of_hosts() const noexcept { return houses_.has_value(); }
 
@@ -44,7 +49,7 @@ class Ways {
   [[nodiscard]] unsigned awaited(const CallRecord& call) const noexcept;
   /// That one is on another host, whose members know better whom they wait for.
   [[nodiscard]] bool awaits_a_host(const CallRecord& call) const noexcept {
-    return call.plan.algorithm == Algorithm::hosts && houses_->awaits_a_host();
+    return is_of_hosts(call.plan) && houses_->awaits_a_host();
   }
   /// It goes on when others do something: members wake each other after each turn, and messages wake whom they reach.
   [[nodiscard]] bool lets_sleep(const CallRecord& call) const noexcept;
@@ -60,6 +65,8 @@ class Ways {
 
   Mail& mail_;
   const Members& members_;
+  Bands bands_;
+  SumOrder order_ = SumOrder::of_ranks;
   std::vector<Peer*> others_;  ///< On the board.
   std::optional<TurnBoard> board_;
   std::optional<Reading> reading_;  ///< With the board.

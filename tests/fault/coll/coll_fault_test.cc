@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -123,6 +124,25 @@ int play_death(Runtime& runtime, Team& team, std::size_t count) {
   return 0;
 }
 
+/// Rank 1 dies in the midst of its calls: a thread of its own ends the process so long after they began.
+int play_death_at(Runtime& runtime, Team& team, std::chrono::microseconds moment) {
+  constexpr std::size_t kCount = 300'000;
+  Data data(runtime, kCount);
+  if (runtime.rank().value == 1) {
+    for (int i = 0; i < 3; ++i) static_cast<void>(team.run(data.sum()));
+    std::thread end([moment] {
+      const auto until = std::chrono::steady_clock::now() + moment;
+      while (std::chrono::steady_clock::now() < until) continue;
+      test::die();
+    });
+    for (;;) static_cast<void>(team.run(data.sum()));
+  }
+  expect_end(runtime, team, kCount, Status::peer_lost);
+  test::say_if_late();
+  go_on(runtime, team);
+  return 0;
+}
+
 /// Rank 1 is there and does not call, or is stopped; when it comes at last, it hears that nobody waits any more.
 int play_silence(Runtime& runtime, Team& team, bool stopped) {
   const int self = runtime.rank().value;
@@ -213,16 +233,27 @@ int play_on_streams(Runtime& runtime, const std::string& what) {
   const auto sum = [&](std::size_t bytes) {
     return team.enqueue(allreduce(Buffer(data.data(), bytes, data.kind()), DataType::f32, ReduceOp::sum), stream);
   };
-  const std::size_t other_bytes = what == "streams_size" && self == 1 ? 64 : 100'000;
+  const bool other_call = what == "streams_size" || what == "streams_root" || what == "streams_order";
+  const auto sixth = [&] {
+    const Buffer all(data.data(), 100'000, data.kind());
+    if (what == "streams_root") return team.enqueue(broadcast(all, self == 1 ? 2 : 0), stream);
+    if (what == "streams_order" && self == 1) return team.enqueue(barrier(), stream);
+    return sum(what == "streams_size" && self == 1 ? 64 : 100'000);
+  };
+  std::vector<pid_t> pids(3);
+  const pid_t pid = ::getpid();
+  if (!team.run(allgather(ConstBuffer(&pid, sizeof(pid)), Buffer(pids.data(), 3 * sizeof(pid)))).ok())
+    fail(self, "the start");
   for (int i = 0; i < 5; ++i) {
     if (sum(100'000) != Status::ok) say(self, team, "the first calls");
   }
   if (stream.synchronize() != Status::ok || !team.fault().empty()) say(self, team, "the first calls end badly");
   if (self == 1 && dies) test::die();
-  if (self != 1 || what == "streams_size") {
-    for (const std::size_t bytes : {other_bytes, std::size_t{64}, std::size_t{100'000}}) {
-      if (const Status queued = sum(bytes); queued != Status::ok && team.fault().empty())
-        say(self, team, "a call is refused");
+  if (self == 1 && what == "streams_stopped") ::raise(SIGSTOP);
+  if (self != 1 || other_call) {
+    for (int i = 0; i < 3; ++i) {
+      const Status queued = i == 0 ? sixth() : sum(i == 1 ? 64 : 100'000);
+      if (queued != Status::ok && team.fault().empty()) say(self, team, "a call is refused");
     }
   }
   if (dies) {
@@ -231,6 +262,7 @@ int play_on_streams(Runtime& runtime, const std::string& what) {
   } else if (stream.synchronize() != Status::ok) {
     fail(self, "the stream does not go on");
   }
+  if (what == "streams_stopped" && self == 0) ::kill(pids[1], SIGCONT);
   if (self == 1 && !dies) {
     // It is told.
     if (runtime.worker().wait_until([&] { return !team.fault().empty(); }, std::chrono::seconds(20)) != Status::ok)
@@ -238,11 +270,10 @@ int play_on_streams(Runtime& runtime, const std::string& what) {
     return 0;
   }
   const std::string text = team.fault();
-  if (text.find("member 1 (rank 1 of the job)") == std::string::npos && what != "streams_size")
+  if (text.find("member 1 (rank 1 of the job)") == std::string::npos && !other_call)
     say(self, team, "the text names nobody");
   if (!dies && text.find("in call 6 on streams") == std::string::npos) say(self, team, "the text names no call");
-  const Status expected =
-      dies ? Status::peer_lost : (what == "streams_size" ? Status::invalid_argument : Status::timed_out);
+  const Status expected = dies ? Status::peer_lost : (other_call ? Status::invalid_argument : Status::timed_out);
   if (sum(64) != expected || team.run(barrier()).status != expected) say(self, team, "later calls are not refused");
   if (dies) {
     go_on(runtime, team);
@@ -275,6 +306,8 @@ int play(const std::string& scene) {
   int code = 2;
   if (what == "death_small") code = play_death(runtime, team, 4);
   if (what == "death_large") code = play_death(runtime, team, 1'000'000);
+  if (what.starts_with("step_"))
+    code = play_death_at(runtime, team, std::chrono::microseconds(std::stoi(what.substr(5))));
   if (silence) code = play_silence(runtime, team, what == "stopped");
   if (what == "root" || what == "size" || what == "type" || what == "order" || what == "edges")
     code = play_other_call(runtime, team, what);
@@ -315,9 +348,19 @@ TEST(CollFaultOnStreams, a_member_that_does_not_come_is_named) {
   const auto [text, code] = test::play_scene("streams_silent", 3);
   EXPECT_EQ(code, 0) << text;
 }
-TEST(CollFaultOnStreams, another_size_is_an_error_at_all) {
-  const auto [text, code] = test::play_scene("streams_size", 3);
+TEST(CollFaultOnStreams, a_stopped_member_is_named) {
+  const auto [text, code] = test::play_scene("streams_stopped", 3);
   EXPECT_EQ(code, 0) << text;
+}
+TEST(CollFaultOnStreams, another_call_is_an_error_at_all) {
+  for (const char* what : {"streams_size", "streams_root", "streams_order"}) {
+    const auto [text, code] = test::play_scene(what, 3);
+    EXPECT_EQ(code, 0) << what << ": " << text;
+  }
+}
+/// Wherever in its turns a member dies: a moment later each time.
+TEST_P(CollFault, a_death_at_any_step_of_a_call_is_told) {
+  for (const char* moment : {"20", "350"}) test::expect_survivors(scene(("step_" + std::string(moment)).c_str()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CollFault, testing::ValuesIn(kWays), [](const auto& way) { return way.param; });

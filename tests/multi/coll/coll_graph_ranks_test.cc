@@ -85,6 +85,47 @@ TEST_F(Graphs, a_graph_is_launched_again_and_again_between_other_calls) {
   streams().destroy_graph(graph);
 }
 
+/// What a program does with its own kernels between collectives: here a copy of the device stands for them, which reads
+/// what one call has written, and writes what the next one reads. Two graphs of one team take turns.
+TEST_F(Graphs, two_graphs_of_one_team_with_work_between_their_calls_are_replayed_a_thousand_times) {
+  const int n = team_.size();
+  Memory given = device(64), total = device(64), between = device(64), all = device(64), other = device(6400);
+  const auto copy = [&](const Memory& from, Memory& to) { return streams().copy(to.data(), from.data(), 64, stream_); };
+  ASSERT_EQ(streams().begin_capture(stream_), Status::ok);
+  EXPECT_EQ(team_.enqueue(sum(given, total), stream_), Status::ok);
+  EXPECT_EQ(copy(total, between), Status::ok);
+  EXPECT_EQ(team_.enqueue(sum(between, all), stream_), Status::ok);
+  port::Graph* const first = streams().end_capture(stream_).value();
+  ASSERT_EQ(streams().begin_capture(stream_), Status::ok);
+  EXPECT_EQ(team_.enqueue(allreduce(Buffer(other), DataType::i32, ReduceOp::max), stream_), Status::ok);
+  EXPECT_EQ(copy(all, given), Status::ok);
+  port::Graph* const second = streams().end_capture(stream_).value();
+  const int rounds = test::effort(1000, 50);
+  for (int round = 0; round < rounds; ++round) {
+    const bool changes = round % 10 == 0;
+    if (changes) {
+      ASSERT_EQ(stream_.synchronize(), Status::ok);
+      set(given, round + team_.rank());
+      set(other, round + team_.rank());
+    }
+    ASSERT_EQ(streams().launch(first, stream_), Status::ok);
+    if (round % 3 == 0) {
+      ASSERT_EQ(streams().launch(second, stream_), Status::ok);
+    }
+    if (!changes) continue;
+    ASSERT_EQ(stream_.synchronize(), Status::ok);
+    ASSERT_EQ(team_.fault(), "");
+    const std::int32_t sum_of_all = n * round + n * (n - 1) / 2;
+    ASSERT_EQ(get(total), sum_of_all) << round;
+    ASSERT_EQ(get(all), n * sum_of_all) << round;
+    ASSERT_EQ(get(other), round + (round % 3 == 0 ? n - 1 : team_.rank())) << round;
+  }
+  ASSERT_EQ(stream_.synchronize(), Status::ok);
+  EXPECT_EQ(team_.fault(), "");
+  streams().destroy_graph(first);
+  streams().destroy_graph(second);
+}
+
 /// Two teams of the same members, each with a stream and an order of its own.
 TEST_F(Graphs, two_teams_are_apart) {
   Team other = Team::world(job());

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/coll/extent.h"
+#include "ops/coll/sum_order.h"
 #include "ops/coll/turn_board.h"
 
 namespace brant::coll {
@@ -124,6 +125,42 @@ TEST(Plan, of_a_forced_way_moves_all_bytes_or_is_refused) {
       }
     }
   });
+}
+
+TEST(Plan, of_several_hosts_sends_what_each_gives_in_sum_where_the_order_is_free) {
+  PlanQuery query{CollectiveKind::allreduce, 8, 4096, 4, false, {}, true};
+  query.houses = 2;
+  EXPECT_EQ(plan_for(query).algorithm, Algorithm::hosts);
+  query.any_order = true;
+  EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 1}));
+  query.bytes = kSlotBytes;
+  EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 2})) << "more than what all show would fit";
+  query.bytes += 4;
+  EXPECT_EQ(plan_for(query).algorithm, Algorithm::pairwise);
+  query.way = TeamWay::hosts;
+  EXPECT_EQ(why_not_forced(query), nullptr);
+  EXPECT_EQ(plan_for(query), (Plan{Algorithm::partials, kSlotBytes / 2, 3}));
+  query.any_order = false;
+  EXPECT_NE(why_not_forced(query), nullptr);
+  query = {CollectiveKind::allgather, 8, 64, 1, false, {}, true};
+  query.houses = 2;
+  query.any_order = true;
+  EXPECT_EQ(plan_for(query).algorithm, Algorithm::hosts) << "nothing is combined";
+}
+
+TEST(SumOrder, is_free_where_bits_do_not_depend_on_it_or_the_option_says_so) {
+  const auto any = [](DataType type, ReduceOp op, SumOrder order) {
+    return combines_in_any_order({type, op, nullptr}, order);
+  };
+  EXPECT_TRUE(any(DataType::i32, ReduceOp::sum, SumOrder::of_ranks));
+  EXPECT_TRUE(any(DataType::u8, ReduceOp::bit_xor, SumOrder::of_ranks));
+  EXPECT_TRUE(any(DataType::boolean, ReduceOp::logical_and, SumOrder::of_ranks));
+  EXPECT_FALSE(any(DataType::f64, ReduceOp::sum, SumOrder::of_ranks));
+  EXPECT_FALSE(any(DataType::f64, ReduceOp::max, SumOrder::of_ranks)) << "of NaN and -0";
+  EXPECT_TRUE(any(DataType::f64, ReduceOp::sum, SumOrder::free));
+  for (const ReduceOp op : {ReduceOp::average, ReduceOp::user, ReduceOp::min_place})
+    EXPECT_FALSE(any(DataType::i32, op, SumOrder::free));
+  EXPECT_FALSE(any(DataType::bf16, ReduceOp::sum, SumOrder::free)) << "it would be rounded twice";
 }
 
 TEST(Plan, says_why_a_forced_way_does_not_carry_a_call_out) {

@@ -81,6 +81,9 @@ struct StreamTalk {
   // By the CPU:
   Word abort = 0;        ///< Not 0: kernels that wait give up.
   Word patience_ns = 0;  ///< How long they wait at most, each time.
+  // By kernels that wait long, for who wants to know what a job hangs at:
+  Word waits_call = 0;  ///< As `call` below; 0: none has.
+  Word waits_member = 0;
   // By the kernel that finds a fault, `why` last:
   Word call = 0;  ///< Its number among the calls of streams.
   Word member = 0;

@@ -49,7 +49,11 @@ class StreamHeads {
         return false;
       }
       const Word now = machine_.now_ns();
-      if (begin == 0) begin = now;
+      if (begin == 0) {
+        begin = now;
+        machine_.store_relaxed(&talk_.waits_member, member);
+        machine_.store_relaxed(&talk_.waits_call, calls_ + 1);
+      }
       if (now - begin <= machine_.load_relaxed(&talk_.patience_ns)) continue;
       report(StreamWhy::late, member, 0, 0);
       return false;

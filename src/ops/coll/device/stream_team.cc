@@ -12,13 +12,14 @@
 namespace brant::coll {
 
 StreamTeam::StreamTeam(Engine& engine, const StreamKernels& kernels, const Members& members,
-                       std::span<Peer* const> peers, const TeamOptions& options)
+                       std::span<Peer* const> peers, const TeamOptions& options, const StreamBands& bands)
     : engine_(engine),
       kernels_(kernels),
       members_(members),
       peers_(peers.begin(), peers.end()),
       patience_(options.patience),
       way_(options.stream_way),
+      bands_(bands),
       mappings_(MappingTable::of(engine)) {}
 
 StreamTeam::~StreamTeam() {
@@ -126,8 +127,7 @@ bool StreamTeam::reaches(MemoryKind memory) const noexcept {
   return memory == kind() || memory == MemoryKind::pinned || memory == MemoryKind::cuda_managed;
 }
 
-Status StreamTeam::enqueue(const Work& work, port::Stream* stream) noexcept {
-  const StreamPlan plan = stream_plan_for({work.kind, members_.count, work.bytes, {}, way_});
+Status StreamTeam::enqueue(const Work& work, const StreamPlan& plan, port::Stream* stream) noexcept {
   StreamCall call{};
   call.kind = static_cast<std::uint8_t>(work.kind);
   call.type = static_cast<std::uint8_t>(work.folding.type);
@@ -166,6 +166,12 @@ bool StreamTeam::find_fault(Fault& fault) const noexcept {
   fault.theirs = {read(talk_->their_high), static_cast<std::uint32_t>(read(talk_->their_low))};
   fault.ours = {read(talk_->our_high), static_cast<std::uint32_t>(read(talk_->our_low))};
   return true;
+}
+
+bool StreamTeam::find_wait(std::uint64_t& call, unsigned& member) const noexcept {
+  call = std::atomic_ref(talk_->waits_call).load(std::memory_order_relaxed);
+  member = static_cast<unsigned>(std::atomic_ref(talk_->waits_member).load(std::memory_order_relaxed));
+  return call != 0;
 }
 
 }  // namespace brant::coll

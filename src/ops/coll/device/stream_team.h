@@ -29,7 +29,7 @@ class StreamTeam {
  public:
   /// `peers`: by member, null for this one.
   StreamTeam(Engine& engine, const StreamKernels& kernels, const Members& members, std::span<Peer* const> peers,
-             const TeamOptions& options);
+             const TeamOptions& options, const StreamBands& bands);
   StreamTeam(const StreamTeam&) = delete;
   StreamTeam& operator=(const StreamTeam&) = delete;
   /// No kernel uses it any more. May wait for the device.
@@ -44,12 +44,18 @@ class StreamTeam {
 
   /// Whether kernels reach such memory.
   [[nodiscard]] bool reaches(MemoryKind kind) const noexcept;
-  Status enqueue(const Work& work, port::Stream* stream) noexcept;
+  /// How the kernels of all members carry out a call that they can.
+  [[nodiscard]] StreamPlan plan(const Work& work) const noexcept {
+    return stream_plan_for({work.kind, members_.count, work.bytes, bands_, way_});
+  }
+  Status enqueue(const Work& work, const StreamPlan& plan, port::Stream* stream) noexcept;
   /// Kernels that wait give up, and those behind them do nothing.
   void abort() noexcept;
   [[nodiscard]] bool is_aborted() const noexcept { return aborted_; }
   /// What a kernel has found, if it has found something.
   bool find_fault(Fault& fault) const noexcept;
+  /// Which call a kernel was last seen to wait in, and for which member. False: none had to wait long.
+  bool find_wait(std::uint64_t& call, unsigned& member) const noexcept;
 
  private:
   [[nodiscard]] MemoryKind kind() const noexcept;
@@ -62,6 +68,7 @@ class StreamTeam {
   const std::vector<Peer*> peers_;
   const std::chrono::nanoseconds patience_;
   const StreamWay way_;
+  const StreamBands bands_;
   const std::shared_ptr<MappingTable> mappings_;  ///< Outlives the leases.
   std::array<StreamBoard*, kStreamMembersMax> boards_{};
   std::array<MappingLease, kStreamMembersMax> leases_;

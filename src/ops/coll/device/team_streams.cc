@@ -44,7 +44,8 @@ OpResult TeamStreams::prepare() noexcept {
       own.status = kernels.status();
       say("the device runs no kernels of brant");
     } else {
-      streams = std::make_unique<StreamTeam>(team_.engine_, **kernels, team_.members_, peers, team_.options_);
+      streams = std::make_unique<StreamTeam>(team_.engine_, **kernels, team_.members_, peers, team_.options_,
+                                             stream_bands_of(team_.bands_, team_.members_.count));
       if (const char* why = streams->obstacle()) {
         own.status = Status::not_supported;
         say(why);
@@ -53,7 +54,8 @@ OpResult TeamStreams::prepare() noexcept {
       }
     }
     const ConstBuffer told(&own, sizeof(own), MemoryKind::host);
-    if (const OpResult result = team_.run_own(allgather(told, bytes_of(offers))); !result.ok()) return result;
+    if (const OpResult result = team_.run(allgather(told, bytes_of(offers)), TeamWay::automatic); !result.ok())
+      return result;
     for (unsigned m = 0; m < team_.members_.count; ++m) {
       if (offers[m].status != Status::ok) return refused(m, offers[m].status);
     }
@@ -62,7 +64,8 @@ OpResult TeamStreams::prepare() noexcept {
     const Status status = streams->map(offers, why);
     if (status != Status::ok) say(why.c_str());
     const ConstBuffer outcome(&status, sizeof(status), MemoryKind::host);
-    if (const OpResult result = team_.run_own(allgather(outcome, bytes_of(mapped))); !result.ok()) return result;
+    if (const OpResult result = team_.run(allgather(outcome, bytes_of(mapped)), TeamWay::automatic); !result.ok())
+      return result;
     for (unsigned m = 0; m < team_.members_.count; ++m) {
       if (mapped[m] != Status::ok) return refused(m, mapped[m]);
     }
@@ -106,7 +109,10 @@ Status TeamStreams::enqueue(const Collective& call, port::Stream* stream) noexce
                  team_.name_, collective_name(work.kind), memory_kind_name(in_reached ? sides.out : sides.in));
       return Status::wrong_kind;
     }
-    return streams_->enqueue(work, stream);
+    const StreamPlan plan = streams_->plan(work);
+    const Status status = streams_->enqueue(work, plan, stream);
+    if (status == Status::ok) team_.journal_.queue(work.words, static_cast<std::uint8_t>(plan.algorithm), coarse_now());
+    return status;
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
@@ -120,7 +126,8 @@ std::string_view TeamStreams::plan(const Collective& call) const noexcept {
     const StreamWay way = team_.options_.stream_way;
     if (members > kStreamMembersMax || make_work(call, team_.members_, work, why) != Status::ok) return {};
     if (why_not_by_kernels(work, members, way) != nullptr) return {};
-    return stream_algorithm_name(stream_plan_for({work.kind, members, work.bytes, {}, way}).algorithm);
+    const StreamBands bands = stream_bands_of(team_.bands_, members);
+    return stream_algorithm_name(stream_plan_for({work.kind, members, work.bytes, bands, way}).algorithm);
   } catch (const std::bad_alloc&) {
     return {};
   }
@@ -128,6 +135,9 @@ std::string_view TeamStreams::plan(const Collective& call) const noexcept {
 
 void TeamStreams::look() noexcept {
   if (streams_ == nullptr || team_.fault_.happened()) return;
+  std::uint64_t call = 0;
+  unsigned member = 0;
+  if (streams_->find_wait(call, member)) team_.journal_.note_kernels(call, member);
   Fault fault;
   if (streams_->find_fault(fault)) team_.fail(fault);
 }
