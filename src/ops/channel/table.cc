@@ -74,6 +74,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                 fmt::format("channel {} is open already (rank {} with rank {}): close it first, or use another id",
                             id.value, self, holder->peer().rank.value));
   }
+  mover_.open();  // not within the first copy, beside which a kernel may stay that a load would wait for
   if (forced == Path::automatic) forced = engine_.options().path;
   const auto known = endpoints_.find(end_key(id, side, peer_rank.value));
   ChannelEndpoint* endpoint = known != endpoints_.end() ? known->second.get() : &make_end(peer, id, side, forced);

@@ -134,6 +134,23 @@ TEST(HaloStream, sends_some_groups_to_each_process) {
   EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 16u);  // each of 4 blocks to the 4 others
 }
 
+/// On a GPU a load waits for kernels that run, and those wait for the copies that it is for.
+TEST(HaloStream, loads_no_kernel_while_its_own_stay) {
+  for (const test::Way& way : {test::kStreamAll, test::Way{"stacked_all", HaloMode::stacked, HaloMessages::all}}) {
+    InProcessJob job(test::ranks(1, test::gpu_of_tests()));
+    HaloOptions options = kPeriodic;
+    options.mode = way.mode;
+    options.messages = way.messages;
+    testing::internal::CaptureStderr();
+    std::deque<Side> sides = sides_of(job, 1, options, test::device_memory());
+    sides[0].fill(1);
+    exchange(job, sides);
+    sides[0].expect_filled(1);
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(log.find("is loaded while"), std::string::npos) << way.name << ": " << log;
+  }
+}
+
 TEST(HaloDirect, gives_a_plan_to_kernels_of_the_program_in_mode_direct_alone) {
   for (const auto& [mode, kind, why] :
        {std::tuple(HaloMode::fused, test::device_memory(), "not_supported: halo: kernels of the program exchange"),

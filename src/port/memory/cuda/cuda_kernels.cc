@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "port/memory/grid_limits.h"
+#include "port/memory/late_load.h"
 
 namespace brant::port::memory {
 
@@ -16,6 +17,7 @@ CudaKernels::~CudaKernels() {
 Result<CUmodule> CudaKernels::module_of(const KernelSource& source) noexcept {
   const std::lock_guard lock(mutex_);
   if (const auto known = modules_.find(source.image.data()); known != modules_.end()) return known->second;
+  warn_of_late_load(context_.staying_kernels(), source.symbol);
   CUmodule module = nullptr;
   const Status status = beside_captures(
       context_, "cuModuleLoadData", [&] { return context_.driver().module_load_data(&module, source.image.data()); });

@@ -38,7 +38,7 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
 EmulatedDevice::EmulatedDevice(const EmulatedOptions& options)
     : capabilities_(describe(options)),
       streams_(options, staying_kernels()),
-      kernels_(streams_, options.blocks_at_once) {}
+      kernels_(streams_, staying_kernels(), options.blocks_at_once) {}
 
 EmulatedDevice::~EmulatedDevice() {
   streams_.close();  // kernels use memory that nothing else keeps alive

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "port/memory/grid_limits.h"
+#include "port/memory/late_load.h"
 
 namespace brant::port::memory {
 namespace {
@@ -55,6 +56,7 @@ Result<Kernel*> EmulatedKernels::load(const KernelSource& source) noexcept {
         return reinterpret_cast<Kernel*>(known.get());
       }
     }
+    warn_of_late_load(staying_, source.symbol);
     loaded_.push_back(std::move(kernel));
     return reinterpret_cast<Kernel*>(loaded_.back().get());
   } catch (const std::bad_alloc&) {

@@ -14,8 +14,8 @@ namespace brant::port::memory {
 class EmulatedKernels final : public Kernels {
  public:
   /// So many blocks are resident at once.
-  EmulatedKernels(EmulatedStreams& streams, unsigned blocks_at_once) noexcept
-      : streams_(streams), blocks_at_once_(blocks_at_once) {}
+  EmulatedKernels(EmulatedStreams& streams, const StayingKernels& staying, unsigned blocks_at_once) noexcept
+      : streams_(streams), staying_(staying), blocks_at_once_(blocks_at_once) {}
 
   /// not_supported if the kernel has no host version.
   Result<Kernel*> load(const KernelSource& source) noexcept override;
@@ -34,6 +34,7 @@ class EmulatedKernels final : public Kernels {
   Status queue(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream, bool cooperative) noexcept;
 
   EmulatedStreams& streams_;
+  const StayingKernels& staying_;
   const unsigned blocks_at_once_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Loaded>> loaded_;  ///< Protected by mutex_; the entries are constant.
