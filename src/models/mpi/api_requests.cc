@@ -349,7 +349,7 @@ int request_free(MPI_Request* request) noexcept {
     Request* found = find_request(*request);
     require(found != nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
     *request = MPI_REQUEST_NULL;
-    if (found->ready()) return dispose_of(*found);
+    if (found->ready() && !found->listens()) return dispose_of(*found);
     found->freed = true;
     return kSuccess;
   });

@@ -39,7 +39,8 @@ void PartitionedReceive::start() noexcept {
 
 void PartitionedReceive::part_ended(Request& part) noexcept {
   if (&part != hearing_.get()) return CompositeRequest::part_ended(part);
-  if (active() && !ended()) start_parts();
+  if (active() && !ended()) return start_parts();
+  if (freed) end(MPI_SUCCESS);  // which was never started, and goes with that
 }
 
 /// Partitions of the sender land where they belong: by the datatype if they are the receiver's too, else as bytes.

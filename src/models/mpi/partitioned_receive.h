@@ -19,6 +19,8 @@ class PartitionedReceive final : public CompositeRequest {
   void start() noexcept override;
   void part_ended(Request& part) noexcept override;
   int finish() noexcept override;
+  /// The next sender is its own, also when it is freed before that has come: those made later have others.
+  [[nodiscard]] bool listens() const noexcept override { return hearing_ != nullptr && !hearing_->ended(); }
   [[nodiscard]] std::string text() const override;
 
   /// The partition is in its place. Nothing is expected of a message that is not under way. Throws MPI_ERR_ARG, and

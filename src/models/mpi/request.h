@@ -40,6 +40,8 @@ class Request : public Object {
 
   /// Of a persistent one: once more.
   virtual void start() noexcept {}
+  /// Something of it is still to come, whether or not the program has started it: one that is freed goes then.
+  [[nodiscard]] virtual bool listens() const noexcept { return false; }
   /// As far as it can still be withdrawn. What the program's own function says.
   virtual int cancel() noexcept { return MPI_SUCCESS; }
   /// A process that takes part in it has died.

@@ -127,6 +127,34 @@ TEST_F(Partitioned, messages_with_one_tag_find_each_other_in_the_order_in_which_
   }
 }
 
+TEST_F(Partitioned, messages_that_are_freed_before_they_start_take_their_other_ends_along) {
+  int sent = self_, got = -1, unused = -1;
+  MPI_Request send, receive;
+  for (int round = 0; round < 2; ++round) {
+    MPI_Precv_init(&unused, 1, 1, MPI_INT, left_, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+    const bool freed_first = round == 0;  // before the send is made, or after
+    if (freed_first) {
+      EXPECT_EQ(MPI_Request_free(&receive), 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Psend_init(&sent, 1, 1, MPI_INT, right_, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+    EXPECT_EQ(MPI_Request_free(&send), 0);
+    if (!freed_first) {
+      EXPECT_EQ(MPI_Request_free(&receive), 0);
+    }
+  }
+  MPI_Psend_init(&sent, 1, 1, MPI_INT, right_, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+  MPI_Precv_init(&got, 1, 1, MPI_INT, left_, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+  MPI_Start(&receive);
+  MPI_Start(&send);
+  EXPECT_EQ(MPI_Pready(0, send), 0);
+  finish(send, receive);
+  EXPECT_EQ(got, left_);
+  EXPECT_EQ(unused, -1);
+  MPI_Request_free(&send);
+  MPI_Request_free(&receive);
+}
+
 TEST_F(Partitioned, messages_from_and_to_memory_of_devices_arrive_whole) {
   Runtime& owner = runtime();
   constexpr int kPartitions = 3, kBytes = 50'000;
