@@ -47,8 +47,10 @@ void Directory::remove(KnownSegment& known) noexcept {
 
 Status Directory::reach(GlobalPtr<const std::byte> at, KnownSegment*& known) noexcept {
   known = find_open(at.rank(), at.segment());
-  if (known != nullptr) return Status::ok;
-  if (at.is_null() || space_.engine().peers().find(at.rank()) == nullptr) {
+  const Peer* const owner = space_.engine().peers().find(at.rank());
+  // Its memory may be mapped still.
+  if (known != nullptr) return owner != nullptr && owner->lost ? Status::peer_lost : Status::ok;
+  if (at.is_null() || owner == nullptr) {
     log::error("a copy of the global space at {}: there is no such place", describe(at));
     return Status::invalid_argument;
   }
