@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "brant/core/operation.h"
-#include "brant/notify.h"
+#include "brant/notify/bell.h"
+#include "brant/notify/notifier.h"
 
 namespace brant::mpi {
 

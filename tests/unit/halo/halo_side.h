@@ -128,9 +128,7 @@ inline std::deque<Side> sides_of(InProcessJob& job, int ranks, const HaloOptions
   return sides;
 }
 
-inline GpuChoice gpu_of(MemoryKind kind) {
-  return kind == device_memory() ? gpu_of_tests() : GpuChoice::none;
-}
+inline GpuChoice gpu_of(MemoryKind kind) { return kind == device_memory() ? gpu_of_tests() : GpuChoice::none; }
 
 /// All of them do it, to its end.
 inline void together(InProcessJob& job, std::vector<Task<void>> tasks) {
