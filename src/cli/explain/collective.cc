@@ -139,9 +139,9 @@ constexpr std::array<std::string_view, 3> kMemories = {"host", "heap", "device"}
 constexpr std::array<std::string_view, 3> kTriggers = {"host", "stream", "graph"};
 
 /// What was asked, and what is the same for all answers.
-class Report {
+class WayReport {
  public:
-  Report(const CollectiveQuestion& question, bool json) : json_(json) {
+  WayReport(const CollectiveQuestion& question, bool json) : json_(json) {
     const std::string_view memory = kMemories[static_cast<std::size_t>(question.memory)];
     const std::string_view trigger = kTriggers[static_cast<std::size_t>(question.trigger)];
     told_ = {{"collective", collective_name(question.kind)},
@@ -197,7 +197,7 @@ class Report {
   std::string text_;
 };
 
-CollectiveAnswer explain_on_stream(const CollectiveQuestion& question, Report& report) {
+CollectiveAnswer explain_on_stream(const CollectiveQuestion& question, WayReport& report) {
   const StreamQuery query = stream_query_of(question);
   if (const char* why = coll::why_not_forced(query)) return report.refused(why);
   report.plan(coll::stream_plan_for(query));
@@ -213,7 +213,7 @@ CollectiveAnswer explain_on_stream(const CollectiveQuestion& question, Report& r
   return report.answer();
 }
 
-CollectiveAnswer explain_on_host(const CollectiveQuestion& question, Report& report) {
+CollectiveAnswer explain_on_host(const CollectiveQuestion& question, WayReport& report) {
   PlanQuery query = query_of(question);
   if (const char* why = coll::why_not_forced(query)) return report.refused(why);
   const bool may_read = question.memory == CollectiveMemory::host;  // what is copied to is nothing that others map
@@ -243,7 +243,7 @@ CollectiveKind parse_collective(const std::string& name) {
 
 CollectiveAnswer explain_collective(const CollectiveQuestion& question, bool json) {
   require_sense(question);
-  Report report(question, json);
+  WayReport report(question, json);
   return of_streams(question) ? explain_on_stream(question, report) : explain_on_host(question, report);
 }
 
