@@ -6,13 +6,16 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "base/env.h"
 #include "support/own_host.h"
 
 namespace brant::test {
@@ -36,6 +39,12 @@ class SharedHost {
     std::ofstream(part) << (made ? ::getpid() : -1) << '\n';
     std::filesystem::rename(part, file);
     return made;
+  }
+
+  /// The same, where BRANT_TEST_RANKS_PER_HOST says of how many.
+  bool join_if_told() {
+    const std::optional<std::int64_t> ranks = env_int("BRANT_TEST_RANKS_PER_HOST");
+    return ranks && *ranks > 0 && join(static_cast<int>(*ranks));
   }
 
   SharedHost() = default;

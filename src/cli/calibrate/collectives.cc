@@ -218,7 +218,7 @@ std::string to_text(const CollectiveFindings& findings, unsigned members) {
     for (const WayPoint& point : table.points)
       text += fmt::format("{:>8}  {:>13}  {:>13}\n", bench::format_size(static_cast<std::size_t>(point.bytes)),
                           us_text(point.few_us), us_text(point.many_us));
-    text += "\n";
+    text += '\n';
   }
   for (const CollectiveBand& band : findings.bands)
     text += fmt::format("collectives of {} members: {} {} {} bytes\n", band.members, band.name,

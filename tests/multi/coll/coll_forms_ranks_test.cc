@@ -29,8 +29,7 @@ using Sizes = std::vector<std::uint64_t>;
 /// Or several processes are one host.
 test::SharedHost g_shared_host;
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
-[[maybe_unused]] const bool g_pairs = std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
-                                      g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
+[[maybe_unused]] const bool g_pairs = g_shared_host.join_if_told();
 
 template <typename T>
 Buffer buffer_of(std::vector<T>& values) {

@@ -34,8 +34,7 @@ using test::job;
 /// Or several processes are one host.
 test::SharedHost g_shared_host;
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
-[[maybe_unused]] const bool g_pairs = std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
-                                      g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
+[[maybe_unused]] const bool g_pairs = g_shared_host.join_if_told();
 
 /// What member `member` gives as element `index`: small whole numbers, so that sums of floats are exact too.
 std::int64_t given(int member, std::size_t index, int salt) {

@@ -27,8 +27,7 @@ namespace {
 /// Before the runtime is opened: several processes are one host, so that teams reach over several.
 test::SharedHost g_shared_host;
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
-[[maybe_unused]] const bool g_pairs = std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
-                                      g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
+[[maybe_unused]] const bool g_pairs = g_shared_host.join_if_told();
 
 using test::job;
 using Bytes = std::vector<std::byte>;
@@ -63,6 +62,7 @@ Bytes sum_of(const std::vector<int>& ranks, DataType type, std::size_t count) {
   std::vector<Bytes> gifts;
   std::vector<const void*> inputs;
   gifts.reserve(ranks.size());
+  inputs.reserve(ranks.size());
   for (const int rank : ranks) inputs.push_back(gifts.emplace_back(gift(rank, type, count)).data());
   Bytes sum(count * data_type_bytes(type));
   coll::fold({type, ReduceOp::sum, nullptr}, inputs, sum.data(), count);
@@ -111,6 +111,7 @@ TEST(Rounds, teams_of_every_order_add_in_theirs) {
   std::vector<int> order = all_ranks();
   do {
     std::vector<Rank> members;
+    members.reserve(order.size());
     for (const int rank : order) members.push_back(Rank{rank});
     for (const TeamWay way : {TeamWay::automatic, TeamWay::messages, TeamWay::slots}) {
       if (g_pairs && way == TeamWay::slots) continue;  // not all share memory

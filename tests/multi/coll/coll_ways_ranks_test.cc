@@ -26,7 +26,7 @@ int self() { return job().rank().value; }
 
 Numbers gift(int rank, std::size_t count) {
   Numbers numbers(count);
-  for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::int64_t>(i * 3) + rank * 1000;
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::int64_t>(i * 3) + std::int64_t{rank} * 1000;
   return numbers;
 }
 Numbers sum_of(int ranks, std::size_t count) {
