@@ -22,9 +22,9 @@ import sys
 import tarfile
 import tempfile
 
-from gpu_checks.check import Check, line_of
+from gpu_checks.check import ROOT, Check, line_of
 from gpu_checks.figures import ratio_lines
-from gpu_checks.steps import GROUPS, ROOT, all_steps
+from gpu_checks.steps import GROUPS, all_steps
 
 
 def report(check: Check) -> int:

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "port/host_thread.h"
+
 extern "C" const unsigned char putting_kernels_fatbin[];
 extern "C" const std::size_t putting_kernels_fatbin_bytes;
 
@@ -12,21 +14,16 @@ namespace {
 using kernel_steps::Play;
 using notify::KernelControl;
 
-simt::CpuThread thread_of(const HostLaunch& launch) noexcept {
-  return simt::CpuThread(launch.engine_address, static_cast<unsigned>(launch.first_block),
-                         static_cast<unsigned>(launch.shape.blocks()));
-}
-
 using Step = void (*)(simt::CpuThread&, const KernelControl&, const Play&);
 template <Step step>
 void on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   step(machine, launch.value<KernelControl>(0), launch.value<Play>(1));
 }
 using ChosenStep = void (*)(simt::CpuThread&, const KernelControl&, const Play&, simt::Word);
 template <ChosenStep step>
 void chosen_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   step(machine, launch.value<KernelControl>(0), launch.value<Play>(1), launch.value<simt::Word>(2));
 }
 

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "port/host_thread.h"
+
 extern "C" const unsigned char notify_bench_kernels_fatbin[];
 extern "C" const std::size_t notify_bench_kernels_fatbin_bytes;
 
@@ -13,38 +15,33 @@ using notify::DeviceBell;
 using notify::KernelControl;
 using simt::Word;
 
-simt::CpuThread thread_of(const HostLaunch& launch) noexcept {
-  return simt::CpuThread(launch.engine_address, static_cast<unsigned>(launch.first_block),
-                         static_cast<unsigned>(launch.shape.blocks()));
-}
-
 void echo_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   notify_steps::echo(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
                      launch.value<Word>(3), launch.value<notify_steps::Witness>(4), launch.value<Word>(5));
 }
 
 void cost_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   notify_steps::cost(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
                      launch.value<Word>(3), launch.value<Word*>(4));
 }
 
 void play_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   notify_steps::play(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
                      launch.value<Word>(3), launch.value<Word>(4), launch.value<Word*>(5));
 }
 
 void play_put_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   notify_steps::play_put(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1),
                          launch.value<DeviceBell>(2), launch.value<void*>(3), launch.value<const Word*>(4),
                          launch.value<notify_steps::Play>(5));
 }
 
 void play_lines_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   notify_steps::play_lines(machine, launch.value<KernelControl>(0), launch.value<notify::Line*>(1),
                            launch.value<const notify::Line*>(2), launch.value<notify_steps::Play>(3));
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "support/wrapped_device.h"
+
 namespace brant::test {
 namespace {
 
@@ -61,61 +63,54 @@ class FaultyStreams final : public port::Streams {
   const DeviceFaults& faults_;
 };
 
-class FaultyDevice final : public port::Device {
+class FaultyDevice final : public WrappedDevice {
  public:
   FaultyDevice(std::unique_ptr<port::Device> inner, DeviceFaults& faults) noexcept
-      : inner_(std::move(inner)), faults_(faults), streams_(*inner_->streams(), faults) {}
+      : WrappedDevice(std::move(inner)), faults_(faults), streams_(*WrappedDevice::streams(), faults) {}
 
-  [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override {
-    return inner_->capabilities();
-  }
   Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override {
     if (kind == MemoryKind::pinned && faults_.pinned != Status::ok) return faults_.pinned;
     if (faults_.no_memory()) return Status::no_memory;
-    const Result<void*> allocated = inner_->allocate(kind, bytes);
+    const Result<void*> allocated = WrappedDevice::allocate(kind, bytes);
     if (allocated) ++faults_.allocated;
     return allocated;
   }
   Status free(void* pointer) noexcept override {
     if (faults_.at_free) faults_.at_free();
-    const Status freed = inner_->free(pointer);
+    const Status freed = WrappedDevice::free(pointer);
     if (freed == Status::ok) --faults_.allocated;
     return freed;
   }
-  Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
-  const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
   Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
     if (faults_.no_memory()) return Status::no_memory;
-    return inner_->export_allocation(pointer);
+    return WrappedDevice::export_allocation(pointer);
   }
   Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
     if (faults_.imports != Status::ok) return faults_.imports;
     if (faults_.no_memory()) return Status::no_memory;
-    const Result<void*> imported = inner_->import_allocation(record);
+    const Result<void*> imported = WrappedDevice::import_allocation(record);
     if (imported) ++faults_.imported;
     return imported;
   }
   Result<port::ExportedFile> export_file(const void* pointer) noexcept override {
     if (faults_.files != Status::ok) return faults_.files;
     if (faults_.no_memory()) return Status::no_memory;
-    return inner_->export_file(pointer);
+    return WrappedDevice::export_file(pointer);
   }
   Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
     if (faults_.imports != Status::ok) return faults_.imports;
     if (faults_.no_memory()) return Status::no_memory;
-    const Result<void*> imported = inner_->import_file(record, file);
+    const Result<void*> imported = WrappedDevice::import_file(record, file);
     if (imported) ++faults_.imported;
     return imported;
   }
   Status close_import(void* imported) noexcept override {
     ++faults_.closed;
-    return inner_->close_import(imported);
+    return WrappedDevice::close_import(imported);
   }
   port::Streams* streams() noexcept override { return &streams_; }
-  port::Kernels* kernels() noexcept override { return inner_->kernels(); }
 
  private:
-  std::unique_ptr<port::Device> inner_;
   DeviceFaults& faults_;
   FaultyStreams streams_;
 };

@@ -11,45 +11,35 @@
 #include "port/memory/adapters.h"
 #include "port/memory/devices.h"
 #include "support/emulated_taking_wire.h"
+#include "support/wrapped_device.h"
 
 namespace brant::test {
 namespace {
 
 /// A device some of whose memory cannot be shared.
-class HalfSharedDevice final : public port::Device {
+class HalfSharedDevice final : public WrappedDevice {
  public:
   HalfSharedDevice(std::unique_ptr<port::Device> inner, const JobOptions& options)
-      : inner_(std::move(inner)), mappable_(options.mappable), exportable_(options.exportable) {}
-  [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override {
-    return inner_->capabilities();
-  }
-  Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override { return inner_->allocate(kind, bytes); }
-  Status free(void* pointer) noexcept override { return inner_->free(pointer); }
-  Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
-  const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
+      : WrappedDevice(std::move(inner)), mappable_(options.mappable), exportable_(options.exportable) {}
   Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
-    const Result<port::PointerInfo> info = inner_->query(pointer);
-    if (info && exportable_ && !exportable_(*info)) return Status::not_supported;
-    return inner_->export_allocation(pointer);
+    if (!may_export(pointer)) return Status::not_supported;
+    return WrappedDevice::export_allocation(pointer);
   }
   Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
     if (mappable_ && !mappable_(record)) return Status::not_supported;
-    return inner_->import_allocation(record);
+    return WrappedDevice::import_allocation(record);
   }
   Result<port::ExportedFile> export_file(const void* pointer) noexcept override {
-    const Result<port::PointerInfo> info = inner_->query(pointer);
-    if (info && exportable_ && !exportable_(*info)) return Status::not_supported;
-    return inner_->export_file(pointer);
+    if (!may_export(pointer)) return Status::not_supported;
+    return WrappedDevice::export_file(pointer);
   }
-  Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
-    return inner_->import_file(record, file);
-  }
-  Status close_import(void* imported) noexcept override { return inner_->close_import(imported); }
-  port::Streams* streams() noexcept override { return inner_->streams(); }
-  port::Kernels* kernels() noexcept override { return inner_->kernels(); }
 
  private:
-  std::unique_ptr<port::Device> inner_;
+  [[nodiscard]] bool may_export(const void* pointer) noexcept {
+    const Result<port::PointerInfo> info = query(pointer);
+    return !info || !exportable_ || exportable_(*info);
+  }
+
   const std::function<bool(const port::ExportRecord&)> mappable_;
   const std::function<bool(const port::PointerInfo&)> exportable_;
 };

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUDGET_S = 520
 GRACE_S = 6
 

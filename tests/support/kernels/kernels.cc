@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "port/host_thread.h"
+
 extern "C" const unsigned char brant_test_kernels_fatbin[];
 extern "C" const std::size_t brant_test_kernels_fatbin_bytes;
 
@@ -14,35 +16,30 @@ using notify::FanIn;
 using notify::KernelControl;
 using simt::Word;
 
-simt::CpuThread thread_of(const HostLaunch& launch) noexcept {
-  return simt::CpuThread(launch.engine_address, static_cast<unsigned>(launch.first_block),
-                         static_cast<unsigned>(launch.shape.blocks()));
-}
-
 void ring_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   steps::ring_once(machine, launch.value<DeviceBell>(0), launch.value<Word>(1));
 }
 
 void make_part_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   steps::make_part(machine, launch.value<DeviceBell>(0), launch.value<Word*>(1), launch.value<Word>(2),
                    launch.value<Word>(3));
 }
 
 void add_items_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   steps::add_items(machine, launch.value<KernelControl>(0), launch.value<Word*>(1));
 }
 
 void pass_on_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   steps::pass_on(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
                  launch.value<FanIn>(3));
 }
 
 void never_listen_on_host(const HostLaunch& launch) noexcept {
-  simt::CpuThread machine = thread_of(launch);
+  simt::CpuThread machine = simt::thread_of(launch);
   steps::never_listen(machine, launch.value<KernelControl>(0), launch.value<Word*>(1));
 }
 

@@ -9,6 +9,7 @@
 #include "brant/notify.h"
 #include "support/in_process_job.h"
 #include "support/kernels/kernels.h"
+#include "support/wrapped_device.h"
 
 namespace brant::test {
 namespace {
@@ -46,10 +47,10 @@ TEST(Surroundings, lazy_loading_is_a_suspect_beside_the_dangers) {
 
 /// A device that loads kernels lazily, and has processes that take turns. It says that it is a GPU while the ranks tell
 /// each other which one they have.
-class DeviceOfNote final : public port::Device {
+class DeviceOfNote final : public WrappedDevice {
  public:
-  explicit DeviceOfNote(std::unique_ptr<port::Device> inner) : inner_(std::move(inner)) {
-    capabilities_ = inner_->capabilities();
+  explicit DeviceOfNote(std::unique_ptr<port::Device> inner)
+      : WrappedDevice(std::move(inner)), capabilities_(WrappedDevice::capabilities()) {
     capabilities_.loads_lazily = true;
     capabilities_.processes_take_turns = true;
     capabilities_.id = "shared";
@@ -57,27 +58,9 @@ class DeviceOfNote final : public port::Device {
   }
   void be_itself() { capabilities_.kinds &= ~kGpu; }
   [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override { return capabilities_; }
-  Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override { return inner_->allocate(kind, bytes); }
-  Status free(void* pointer) noexcept override { return inner_->free(pointer); }
-  Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
-  const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
-  Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
-    return inner_->export_allocation(pointer);
-  }
-  Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
-    return inner_->import_allocation(record);
-  }
-  Result<port::ExportedFile> export_file(const void* pointer) noexcept override { return inner_->export_file(pointer); }
-  Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
-    return inner_->import_file(record, file);
-  }
-  Status close_import(void* imported) noexcept override { return inner_->close_import(imported); }
-  port::Streams* streams() noexcept override { return inner_->streams(); }
-  port::Kernels* kernels() noexcept override { return inner_->kernels(); }
 
  private:
   static constexpr std::uint32_t kGpu = 1u << static_cast<unsigned>(MemoryKind::cuda);
-  std::unique_ptr<port::Device> inner_;
   port::DeviceCapabilities capabilities_;
 };
 
