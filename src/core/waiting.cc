@@ -118,7 +118,10 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
     // Timers are no reason to spin: one that fires again and again would keep a slow process awake for good.
     idle = moved ? 0 : idle + 1;
     if (trace_ != nullptr && idle <= 1) note_idle(idle);
-    if (turns_ != nullptr) turns_->offer(moved);
+    if (turns_ != nullptr) {
+      turns_->offer(moved || timers_only);
+      if (done(context)) break;  // whoever had a turn did not know that this thread would wait for the news of it
+    }
     if (timers_only) {
       silence_.begin();
       silence_.report(for_ever);

@@ -11,6 +11,7 @@
 
 #include "brant/core/timer.h"
 #include "core/sleeping.h"
+#include "core/turn_taking.h"
 #include "port/boot/single/single_boot.h"
 #include "port/wire/loopback/loopback.h"
 
@@ -219,6 +220,50 @@ TEST_F(CoreParts, a_quiet_wait_tells_nobody) {
   complete(op);
   EXPECT_FALSE(waiting_.wait_quietly([](void*) noexcept { return false; }, nullptr, 1ms));
   EXPECT_EQ(fired_, 0);
+}
+
+/// Another thread, which ends what is awaited in the turn that it is offered, and sleeps ever after.
+struct OtherThread final : TurnTaking {
+  void offer(bool moved) noexcept override {
+    told_of_news = told_of_news || moved;
+    if (++offers == ends_it_at) ended = true;
+  }
+  [[nodiscard]] bool another_sleeps() const noexcept override { return ended; }
+  void stand_by(TimePoint) noexcept override { ++stood_by; }
+  void begin_sleep() noexcept override {}
+  void end_sleep() noexcept override {}
+
+  int ends_it_at = 0;
+  int offers = 0;
+  int stood_by = 0;
+  bool ended = false;
+  bool told_of_news = false;
+};
+
+bool has_ended(void* other) noexcept { return static_cast<OtherThread*>(other)->ended; }
+
+/// Whoever stood by then would do so until the other thread has something to tell: it does not know of this one.
+TEST_F(CoreParts, a_wait_that_another_thread_ended_does_not_stand_by) {
+  for (const int turn : {1, 150, 199, 200, 201, 202}) {  // before, at and behind the end of the spinning
+    OtherThread other;
+    other.ends_it_at = turn;
+    waiting_.take_turns(&other);
+    EXPECT_EQ(waiting_.wait(has_ended, &other, 10s), Status::ok);
+    EXPECT_EQ(other.offers, turn);
+    EXPECT_EQ(other.stood_by, 0) << "turn " << turn;
+  }
+  waiting_.take_turns(nullptr);
+}
+
+TEST_F(CoreParts, threads_that_stand_by_hear_of_timers) {
+  OtherThread other;
+  waiting_.take_turns(&other);
+  Timer timer;
+  timer.fire = [](Timer&) noexcept {};
+  timers_.set(timer, Clock::now());
+  EXPECT_EQ(waiting_.wait(has_ended, &other, 5ms), Status::timed_out);
+  EXPECT_TRUE(other.told_of_news);
+  waiting_.take_turns(nullptr);
 }
 
 }  // namespace
