@@ -48,7 +48,7 @@ Status MemoryKinds::check_host(const void* data, std::size_t bytes) noexcept {
   return !info || lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
 }
 
-Status MemoryKinds::find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept {
+Status MemoryKinds::find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t& buffer_id) noexcept {
   if (bytes != 0 && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) + bytes < bytes)) [[unlikely]] {
     log::error("{} bytes at {} are no memory: {}", bytes, data,
                data == nullptr ? "pass a buffer" : "the range goes around the end of the addresses");
@@ -73,7 +73,7 @@ Status MemoryKinds::find(const void* data, std::size_t bytes, MemoryKind& kind, 
         info.ok() ? memory_kind_name(info->kind) : std::string_view());
     return Status::wrong_kind;
   }
-  if (buffer_id != nullptr) *buffer_id = info->buffer_id;
+  buffer_id = info->buffer_id;
   const bool whole = lies_within(data, bytes, *info) || goes_on(data, bytes, *info);
   return whole ? Status::ok : past_the_end(data, bytes, *info);
 }

@@ -10,6 +10,13 @@
 
 namespace brant {
 
+/// What was found out about a buffer, for all who handle it on behalf of one operation: a question to the driver costs
+/// some hundred nanoseconds.
+struct AskedMemory {
+  bool asked = false;
+  std::uint64_t buffer_id = 0;  ///< Of its allocation (see port::PointerInfo), where the device was asked.
+};
+
 /// What kind of memory a buffer is, and whether it is memory at all.
 class MemoryKinds {
  public:
@@ -19,17 +26,22 @@ class MemoryKinds {
 
   /// Kind of the memory behind a pointer that was not declared, and a check of what was declared: device memory is
   /// looked up (see `Device::query`), and no range is null, wraps, or reaches past the end of what this process's
-  /// device allocated, host memory included. Of other host memory nobody knows the end. Where the device was asked,
-  /// `buffer_id` gets the id of the allocation (see port::PointerInfo): a question costs some hundred nanoseconds, and
-  /// who needs both asks once.
-  Status resolve(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id = nullptr) noexcept {
+  /// device allocated, host memory included. Of other host memory nobody knows the end.
+  Status resolve(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
+    AskedMemory answer;
+    return resolve(data, bytes, kind, answer);
+  }
+  /// The same, once: `answer` keeps what was found, and is taken for it afterwards.
+  Status resolve(const void* data, std::size_t bytes, MemoryKind& kind, AskedMemory& answer) noexcept {
+    if (answer.asked) return Status::ok;
+    answer.asked = true;
     const bool checked = kind == MemoryKind::host && host_allocations_ != nullptr &&
                          host_range_.version == host_allocations_->version() && host_range_.covers(data, bytes);
-    return checked && bytes != 0 ? Status::ok : find(data, bytes, kind, buffer_id);
+    return checked && bytes != 0 ? Status::ok : find(data, bytes, kind, answer.buffer_id);
   }
 
  private:
-  Status find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept;
+  Status find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t& buffer_id) noexcept;
   Status check_host(const void* data, std::size_t bytes) noexcept;
   [[nodiscard]] bool goes_on(const void* data, std::size_t bytes, port::PointerInfo piece) noexcept;
 

@@ -64,7 +64,7 @@ void DataLandings::lend(DataPart& part, const DataMeta& meta, const DataOrigin* 
 /// The landing that a post entry named.
 void DataLandings::name(DataPart& part, const Landing& landing, const DataMeta& meta, std::size_t index,
                         std::int32_t source, bool local) {
-  part.landing = check(landing, meta, index, source, local);
+  part.landing = check(landing, meta, index, source, local, part.memory);
   if (!landing.shape) return;
   part.shape = context_.lanes.keep(*landing.shape);
   if (part.shape == nullptr)
@@ -73,7 +73,7 @@ void DataLandings::name(DataPart& part, const Landing& landing, const DataMeta& 
 
 /// Its memory, cut to the size of the data where that lies in one run.
 Buffer DataLandings::check(const Landing& named, const DataMeta& meta, std::size_t index, std::int32_t source,
-                           bool local) {
+                           bool local, AskedMemory& answer) {
   Buffer landing = named.memory;
   if (named.shape && (named.shape->bytes() != meta.bytes || (meta.bytes != 0 && named.shape->end() > landing.bytes))) {
     throw Error(
@@ -90,7 +90,7 @@ Buffer DataLandings::check(const Landing& named, const DataMeta& meta, std::size
   // A landing that the channel will look at is checked there.
   Status status = Status::ok;
   if (local || meta.host_only || landing.kind == MemoryKind::detect) {
-    status = context_.engine.memory_kinds().resolve(landing.data, landing.bytes, landing.kind);
+    status = context_.engine.memory_kinds().resolve(landing.data, landing.bytes, landing.kind, answer);
   }
   if (status == Status::ok && meta.host_only && !host_accessible(landing.kind)) status = Status::wrong_kind;
   if (status != Status::ok) {

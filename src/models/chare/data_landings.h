@@ -36,7 +36,8 @@ class DataLandings {
   void lend(DataPart& part, const DataMeta& meta, const DataOrigin* origin);
   void name(DataPart& part, const Landing& landing, const DataMeta& meta, std::size_t index, std::int32_t source,
             bool local);
-  Buffer check(const Landing& named, const DataMeta& meta, std::size_t index, std::int32_t source, bool local);
+  Buffer check(const Landing& named, const DataMeta& meta, std::size_t index, std::int32_t source, bool local,
+               AskedMemory& answer);
   DataCall& prepare(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
   void fill(DataCall& call, am::Message& message, const Envelope& envelope, DataState filling) noexcept;
   void settle(DataPart& part, Status status) noexcept;

@@ -80,6 +80,7 @@ void Landings::take_part(ReceiveRequest& request, lane::DataPart& part, std::siz
   request.part = &part;
   if (landing.contiguous()) {
     part.landing = {landing.data(), bytes, landing.kind()};
+    part.memory = landing.memory();
     return;
   }
   try {

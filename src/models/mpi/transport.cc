@@ -232,6 +232,7 @@ void Transport::lend_source(SendRequest& request, lane::DataOrigin& origin) {
   const TypedBuffer& source = request.source;
   if (source.contiguous()) {
     origin.buffer = source.run();
+    origin.memory = source.memory();
   } else if (host_accessible(source.kind())) {
     request.packed = std::make_unique<std::byte[]>(source.bytes());
     source.pack(request.packed.get());

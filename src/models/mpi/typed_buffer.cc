@@ -46,7 +46,7 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
   Engine& engine = process.engine();
   // Where no device is, all memory is the host's, and what was found last is found again without a search.
   kind_ = engine.device().capabilities().streams ? MemoryKind::detect : MemoryKind::host;
-  const Status status = engine.memory_kinds().resolve(first, contiguous_ ? bytes_ : 1, kind_);
+  const Status status = engine.memory_kinds().resolve(first, contiguous_ ? bytes_ : 1, kind_, memory_);
   require(status == Status::ok, MPI_ERR_BUFFER, "the buffer at {} has no {} bytes of memory: {}", address, bytes_,
           status_text(status));
 }

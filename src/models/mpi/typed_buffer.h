@@ -5,6 +5,7 @@
 
 #include "brant/base/buffer.h"
 #include "brant/mpi/mpi.h"
+#include "core/memory_kinds.h"
 #include "models/mpi/types/datatype.h"
 #include "models/mpi/types/type_shape.h"
 
@@ -31,6 +32,8 @@ class TypedBuffer {
   [[nodiscard]] bool contiguous() const noexcept { return contiguous_; }
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] Buffer run() const noexcept { return {data_, bytes_, kind_}; }
+  /// Of `run`.
+  [[nodiscard]] const AskedMemory& memory() const noexcept { return memory_; }
 
   /// For memory that the CPU reaches.
   void pack(std::byte* to) const noexcept;
@@ -54,6 +57,7 @@ class TypedBuffer {
   MPI_Count count_ = 0;
   MemoryKind kind_ = MemoryKind::host;
   bool contiguous_ = true;
+  AskedMemory memory_;
   DatatypeRef type_;
 };
 

@@ -44,7 +44,7 @@ Status ChannelReceives::begin(Landing what, Op& op, std::optional<std::uint64_t>
   if (number && landed_.has(*number)) [[unlikely]]
     return Status::invalid_argument;
   Buffer& landing = what.buffer;
-  Status status = engine_.memory_kinds().resolve(landing.data, landing.bytes, landing.kind, &what.buffer_id);
+  Status status = engine_.memory_kinds().resolve(landing.data, landing.bytes, landing.kind, what.memory);
   if (status != Status::ok) return status;
   if (what.shape != nullptr) {
     landing.bytes = what.shape->bytes();
@@ -66,7 +66,7 @@ Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std:
   if (transfer == nullptr) return end_.table().pools().transfers.refusal();
   transfer->buffer = landing.buffer;
   transfer->path = landing.path;
-  transfer->buffer_id = landing.buffer_id;
+  transfer->buffer_id = landing.memory.buffer_id;
   Status status = landing.shape != nullptr ? end_.moves().lay(*transfer, *landing.shape) : Status::ok;
   if (status != Status::ok) {
     end_.records().give_back(*transfer);

@@ -57,11 +57,14 @@ class ChannelReceives {
   /// may be posted in any order. Once for each number, and below (the first not received) + kWindowMessages, which the
   /// sender's window ensures: so every message must be received in finite time, whatever becomes of those before it. An
   /// end uses numbers for all receives or for none. invalid_argument for a message that was received already.
-  Status post(Buffer landing, Op& op, std::optional<std::uint64_t> number = std::nullopt) noexcept {
-    return begin({landing}, op, number);
+  /// `answer`: what the caller has found out about the landing.
+  Status post(Buffer landing, Op& op, std::optional<std::uint64_t> number = std::nullopt,
+              AskedMemory answer = {}) noexcept {
+    return begin({.buffer = landing, .memory = answer}, op, number);
   }
   /// Into a shape that is laid on `landing`.
-  Status post(Buffer landing, const Shape& shape, Op& op, std::optional<std::uint64_t> number = std::nullopt) noexcept;
+  Status post(Buffer landing, const Shape& shape, Op& op, std::optional<std::uint64_t> number = std::nullopt,
+              AskedMemory answer = {}) noexcept;
   /// Goes on where an end was that had been closed. Before anything else.
   void resume(std::uint64_t next) noexcept;
   [[nodiscard]] ChannelSmallReceives& small() noexcept { return small_; }
@@ -128,7 +131,7 @@ class ChannelReceives {
   struct Landing {
     Buffer buffer;  ///< With a shape: of so many bytes as that.
     Path path = Path::automatic;
-    std::uint64_t buffer_id = 0;
+    AskedMemory memory;
     const Shape* shape = nullptr;
   };
 

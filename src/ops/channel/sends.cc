@@ -14,7 +14,7 @@ ChannelSends::ChannelSends(ChannelEndpoint& end) noexcept : end_(end), engine_(e
 Status ChannelSends::begin(Source what, Op& op) noexcept {
   op.result = {Status::ok, 0};
   ConstBuffer& source = what.buffer;
-  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind, &what.buffer_id);
+  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind, what.memory);
   if (what.shape != nullptr) source.bytes = what.shape->bytes();
   if (status == Status::ok) look_for_landing(source);
   if (end_.refused() != Status::ok) return end_.refused();
@@ -43,7 +43,7 @@ Status ChannelSends::send(const Source& what, Op& op) noexcept {
   if (transfer == nullptr) return end_.table().pools().transfers.refusal();
   transfer->buffer = Buffer(const_cast<void*>(source.data), source.bytes, source.kind);
   transfer->path = what.path;
-  transfer->buffer_id = what.buffer_id;
+  transfer->buffer_id = what.memory.buffer_id;
   transfer->acknowledged = op.delivered.fire != nullptr;
   Status status = what.shape != nullptr ? end_.moves().lay(*transfer, *what.shape) : Status::ok;
   if (status != Status::ok) {

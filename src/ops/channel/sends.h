@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "brant/ops/channel.h"
+#include "core/memory_kinds.h"
 #include "ops/channel/delivery_window.h"
 #include "ops/channel/transfer.h"
 
@@ -15,9 +16,12 @@ class ChannelSends {
 
   explicit ChannelSends(ChannelEndpoint& end) noexcept;
 
-  Status post(ConstBuffer source, Op& op) noexcept { return begin({source}, op); }
+  /// `answer`: what the caller has found out about the source.
+  Status post(ConstBuffer source, Op& op, AskedMemory answer = {}) noexcept {
+    return begin({.buffer = source, .memory = answer}, op);
+  }
   /// The bytes of a shape that is laid on `source`.
-  Status post(ConstBuffer source, const Shape& shape, Op& op) noexcept;
+  Status post(ConstBuffer source, const Shape& shape, Op& op, AskedMemory answer = {}) noexcept;
   /// Goes on where an end was that had been closed. Before anything else.
   void resume(std::uint64_t next) noexcept { window_ = SendWindow(next); }
 
@@ -58,7 +62,7 @@ class ChannelSends {
   struct Source {
     ConstBuffer buffer;  ///< With a shape: of so many bytes as that.
     Path path = Path::automatic;
-    std::uint64_t buffer_id = 0;
+    AskedMemory memory;
     const Shape* shape = nullptr;
   };
 

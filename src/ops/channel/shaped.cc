@@ -60,11 +60,12 @@ void copy_in(const Transfer& transfer, std::size_t position, std::span<const std
 // Posts
 // ----------------------------------------------------------------------------------------------------------------
 
-Status ChannelSends::post(ConstBuffer source, const Shape& shape, Op& op) noexcept {
+Status ChannelSends::post(ConstBuffer source, const Shape& shape, Op& op, AskedMemory answer) noexcept {
   op.result = {Status::ok, 0};
   if (!lies_within(shape, source.bytes)) return refuse_outside(end_, "a source", shape, source.bytes);
   const std::optional<ByteRun> run = single_run(shape);
-  return run ? post(view_of(source, *run), op) : begin({source, Path::automatic, 0, &shape}, op);
+  if (run) return post(view_of(source, *run), op, answer);
+  return begin({.buffer = source, .memory = answer, .shape = &shape}, op);
 }
 
 /// As `send_at_once`.
@@ -77,12 +78,14 @@ bool ChannelSends::send_packed(const Source& source) noexcept {
   return send_at_once(ConstBuffer(packed.data(), bytes, MemoryKind::host));
 }
 
-Status ChannelReceives::post(Buffer landing, const Shape& shape, Op& op, std::optional<std::uint64_t> number) noexcept {
+Status ChannelReceives::post(Buffer landing, const Shape& shape, Op& op, std::optional<std::uint64_t> number,
+                             AskedMemory answer) noexcept {
   op.result = {Status::ok, 0};
   if (end_.refused() != Status::ok) return end_.refused();
   if (!lies_within(shape, landing.bytes)) return refuse_outside(end_, "a landing", shape, landing.bytes);
   const std::optional<ByteRun> run = single_run(shape);
-  return run ? post(view_of(landing, *run), op, number) : begin({landing, Path::automatic, 0, &shape}, op, number);
+  if (run) return post(view_of(landing, *run), op, number, answer);
+  return begin({.buffer = landing, .memory = answer, .shape = &shape}, op, number);
 }
 
 // Paths

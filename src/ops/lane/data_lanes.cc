@@ -113,7 +113,7 @@ unsigned DataLanes::poll() noexcept {
   lanes_.for_each([&](Lane& lane) {
     while (!lane.unposted.empty()) {
       Send& send = *lane.unposted.front();
-      const Status status = post(send);
+      const Status status = post(send, {});
       if (status == Status::limit_reached || status == Status::no_memory) break;
       lane.unposted.remove(send);
       --lane.unposted_count;
@@ -134,7 +134,7 @@ std::uint64_t DataLanes::next_number(std::int32_t to) {
   return way.end->sends().next_number() + way.unposted_count;
 }
 
-Status DataLanes::post(Send& send) noexcept {
+Status DataLanes::post(Send& send, AskedMemory answer) noexcept {
   send.op.source_free = {[](void* self, const OpResult& result) noexcept {
                            auto& ended = *static_cast<Send*>(self);
                            ended.lane->lanes->sent(ended, result.status);
@@ -142,8 +142,8 @@ Status DataLanes::post(Send& send) noexcept {
                          &send};
   ChannelSends& sends = send.lane->end->sends();
   const DataOrigin& origin = *send.origin;
-  return origin.shape != nullptr ? sends.post(origin.buffer, *origin.shape, send.op)
-                                 : sends.post(origin.buffer, send.op);
+  return origin.shape != nullptr ? sends.post(origin.buffer, *origin.shape, send.op, answer)
+                                 : sends.post(origin.buffer, send.op, answer);
 }
 
 void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
@@ -160,7 +160,7 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
     send->lane = &way;
     ++way.sending;
     send->origin = &origin;
-    Status status = way.unposted.empty() ? post(*send) : Status::limit_reached;
+    Status status = way.unposted.empty() ? post(*send, origin.memory) : Status::limit_reached;
     if (status == Status::in_progress) continue;
     if (status == Status::limit_reached || status == Status::no_memory) {
       way.unposted.push_back(*send);
@@ -216,8 +216,8 @@ Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t numbe
   Status status = Status::ok;
   try {
     ChannelEndpoint& end = *lane(from).end;
-    status = part.shape != nullptr ? end.receives().post(part.landing, *part.shape, part.op, number)
-                                   : end.receives().post(part.landing, part.op, number);
+    status = part.shape != nullptr ? end.receives().post(part.landing, *part.shape, part.op, number, part.memory)
+                                   : end.receives().post(part.landing, part.op, number, part.memory);
   } catch (const Error& error) {
     status = error.status();
   } catch (const std::bad_alloc&) {

@@ -21,6 +21,7 @@ class DataLanes;
 /// the sender is told that the buffer is free.
 struct DataOrigin {
   ConstBuffer buffer;
+  AskedMemory memory;            ///< What is known of the buffer when it is sent.
   const Shape* shape = nullptr;  ///< How it lies in the buffer, if not in one run: of `DataLanes::keep`.
   Completion free;
   std::optional<Promise<ConstBuffer>> promise;
@@ -46,6 +47,7 @@ struct DataPart {
   DataOrigin* origin = nullptr;  ///< Within this process: where from.
   LandingBlock* block = nullptr;
   Buffer landing;                ///< Of exactly the size that was announced; with a shape, what that is laid on.
+  AskedMemory memory;            ///< What is known of that when it is received.
   const Shape* shape = nullptr;  ///< How it will lie there, if not in one run: of `DataLanes::keep`.
   DataPart* following = nullptr;
   [[nodiscard]] std::size_t bytes() const noexcept { return shape != nullptr ? shape->bytes() : landing.bytes; }
@@ -154,7 +156,7 @@ class DataLanes final : public Service, private Poller {
   };
 
   Lane& lane(std::int32_t rank);
-  Status post(Send& send) noexcept;
+  Status post(Send& send, AskedMemory answer) noexcept;
   void sent(Send& send, Status status) noexcept;
   void note_broken(const Break& broken) noexcept {
     if (broken_.status == Status::ok) broken_ = broken;

@@ -32,9 +32,9 @@ std::string cure(const detail::DataSource& source, const DataMeta& meta, Status 
 }
 
 /// Finds out the kind.
-Status judge(DataLanes& lanes, detail::DataSource& source, const DataMeta& meta) noexcept {
+Status judge(DataLanes& lanes, detail::DataSource& source, const DataMeta& meta, AskedMemory& answer) noexcept {
   ConstBuffer& buffer = source.buffer;
-  const Status status = lanes.engine().memory_kinds().resolve(buffer.data, buffer.bytes, buffer.kind);
+  const Status status = lanes.engine().memory_kinds().resolve(buffer.data, buffer.bytes, buffer.kind, answer);
   if (status != Status::ok) return status;
   if (meta.host_only && !host_accessible(buffer.kind)) return Status::wrong_kind;
   const bool outside = source.shape && source.shape->bytes() != 0 && source.shape->end() > buffer.bytes;
@@ -50,7 +50,8 @@ DataOrigin* take_sources(DataLanes& lanes, std::string_view owner, std::string_v
   for (std::size_t i = 0; i < count; ++i) {
     detail::DataSource& source = sources[i];
     const ConstBuffer& buffer = source.buffer;
-    Status status = judge(lanes, source, metas[i]);
+    AskedMemory answer;
+    Status status = judge(lanes, source, metas[i], answer);
     DataOrigin* origin = status == Status::ok ? take_origin(lanes, source.shape, status) : nullptr;
     if (origin == nullptr) {
       lanes.release(std::exchange(first, nullptr), Status::canceled);
@@ -63,6 +64,7 @@ DataOrigin* take_sources(DataLanes& lanes, std::string_view owner, std::string_v
     metas[i].bytes = source.shape ? source.shape->bytes() : buffer.bytes;
     metas[i].kind = buffer.kind;
     origin->buffer = buffer;
+    origin->memory = answer;
     origin->free = source.free;
     origin->promise = std::move(source.promise);
     *end = origin;
