@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models.h"
+#include "together.h"
 
 namespace jacobi {
 namespace {
@@ -12,8 +13,9 @@ namespace {
 /// Faces over channels: one to each neighbour. What is in flight uses the block's memory.
 class ChannelHalo final : public Halo {
  public:
-  ChannelHalo(brant::Runtime& runtime, const Block& block, const Decomposition& cut, int rank, brant::Path path)
-      : block_(block) {
+  ChannelHalo(brant::Runtime& runtime, brant::Team& team, const Block& block, const Decomposition& cut, int rank,
+              brant::Path path)
+      : team_(team), block_(block) {
     for (int side = 0; side < kSides; ++side) {
       const std::optional<int> neighbour = cut.neighbour(rank, side);
       if (!neighbour) continue;
@@ -47,6 +49,8 @@ class ChannelHalo final : public Halo {
     }
   }
 
+  brant::Task<double> largest_of_all(double own) override { return largest_in(team_, own); }
+
   [[nodiscard]] std::size_t message_bytes() const override { return block_.message_bytes(); }
 
  private:
@@ -64,14 +68,16 @@ class ChannelHalo final : public Halo {
                                 block_.message_out(link.side).bytes, brant::memory_kind_name(block_.kind())));
   }
 
+  brant::Team& team_;
   const Block& block_;
   std::deque<Link> links_;
 };
 
 }  // namespace
 
-std::vector<Solution> solve_with_channels(brant::Runtime& runtime, Share& share, const Plan& plan, brant::Path path) {
-  ChannelHalo halo(runtime, *share.blocks[0], share.cut, share.first, path);
+std::vector<Solution> solve_with_channels(brant::Runtime& runtime, brant::Team& team, Share& share, const Plan& plan,
+                                          brant::Path path) {
+  ChannelHalo halo(runtime, team, *share.blocks[0], share.cut, share.first, path);
   return {runtime.run(solve(*share.blocks[0], *share.stencils[0], halo, plan))};
 }
 

@@ -51,6 +51,7 @@ class Patch : public brant::Chare<Patch>, public Halo {
     for (brant::Future<brant::ConstBuffer>& free : leaving_) co_await free;
     leaving_.clear();
   }
+  brant::Task<double> largest_of_all(double own) override { co_return co_await all_reduce<brant::reduce::Max>(own); }
   [[nodiscard]] std::size_t message_bytes() const override { return block_.message_bytes(); }
 
  private:

@@ -70,6 +70,9 @@ class DeviceStencil final : public Stencil {
         pack_(runtime.device(), image(), "jacobi_pack", host_version<host::pack>),
         unpack_(runtime.device(), image(), "jacobi_unpack", host_version<host::unpack>),
         fill_(runtime.device(), image(), "jacobi_fill", host_version<host::fill>),
+        change_(runtime.device(), image(), "jacobi_largest_change", host_version<host::largest_change>),
+        change_there_(runtime.allocate(block.kind(), sizeof(double))),
+        change_here_(runtime.allocate(brant::MemoryKind::pinned, sizeof(double))),
         sequence_(runtime.device().create_stream(brant::StreamPriority::high)),
         beside_(runtime.device().create_stream()) {}
 
@@ -121,6 +124,20 @@ class DeviceStencil final : public Stencil {
     ended->reset();
   }
 
+  brant::Task<double> largest_change() override {
+    *change_here_.as<double>() = 0;
+    apps::require_device(sequence_.copy(change_there_, change_here_), "clear the largest change");
+    const std::int64_t cells = volume(extent_of(block_.whole()));
+    const LaunchShape shape{{pieces(std::min(cells, kShellGridMax * std::int64_t{kThreads}), kThreads), 1, 1},
+                            {kThreads, 1, 1}};
+    apps::require_device(change_.launch(shape, sequence_, change_there_.as<double>(), block_.next(), block_.current(),
+                                        block_.layout(), block_.whole()),
+                         "look for the largest change");
+    apps::require_device(sequence_.copy(change_here_, change_there_), "fetch the largest change");
+    co_await brant::stream_done(runtime_, sequence_);
+    co_return *change_here_.as<double>();
+  }
+
  private:
   brant::Runtime& runtime_;
   Block& block_;
@@ -129,6 +146,9 @@ class DeviceStencil final : public Stencil {
   Kernel<double*, const double*, PackedFaces> pack_;
   Kernel<double*, const double*, PackedFaces> unpack_;
   Kernel<double*, Layout, Place> fill_;
+  Kernel<double*, const double*, const double*, Layout, Box> change_;
+  brant::Memory change_there_;  ///< On the device.
+  brant::Memory change_here_;
   brant::Stream sequence_;  ///< When it goes it waits for its work.
   brant::Stream beside_;
   std::array<std::optional<brant::stream_done>, kSteps> ended_;  ///< Of the steps under way.

@@ -2,15 +2,22 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "together.h"
 
 namespace jacobi {
 namespace {
@@ -19,26 +26,51 @@ std::size_t place_of(const Extent& global, const Cell& cell) noexcept {
   return static_cast<std::size_t>(cell.x + global.x * (cell.y + global.y * cell.z));
 }
 
-/// Brings the current field to rank 0, where `visit` is given every row of every block and its first cell. Collective.
-void gather(const Share& share, Team& team, const std::function<void(const Cell&, std::span<const double>)>& visit) {
-  const int each = static_cast<int>(share.blocks.size());
-  for (int number = 0; number < share.cut.processes(); ++number) {
-    const int owner = number / each;
-    const bool mine = owner == team.rank();
-    if (!mine && !team.leads()) continue;
-    const Box box = share.cut.block(number);
+using Visit = std::function<void(const Cell&, std::span<const double>)>;
+
+void visit_rows(const Box& box, const Layout& layout, std::int64_t z, std::span<const double> plane,
+                const Visit& visit) {
+  for (std::int64_t y = 0; y < layout.cells.y; ++y) {
+    visit({box.low.x, box.low.y + y, box.low.z + z},
+          plane.subspan(static_cast<std::size_t>(y * layout.row), static_cast<std::size_t>(layout.cells.x)));
+  }
+}
+
+/// Brings plane z of one block of each process to rank 0: of the blocks that have so many.
+void gather_planes(const Share& share, brant::Team& team, std::size_t number, std::int64_t z, const Visit& visit) {
+  const std::size_t each = share.blocks.size();
+  std::vector<std::uint64_t> bytes;
+  std::vector<std::pair<Box, Layout>> blocks;
+  for (int process = 0; process < team.size(); ++process) {
+    const Box box = share.cut.block(process * static_cast<int>(each) + static_cast<int>(number));
     const Layout layout = make_layout(extent_of(box));
-    std::vector<double> plane(static_cast<std::size_t>(layout.plane_span()));
-    for (std::int64_t z = 0; z < layout.cells.z; ++z) {
-      if (mine) share.blocks[static_cast<std::size_t>(number % each)]->read_plane(z, plane);
-      if (!team.leads()) team.send(0, std::span(plane));
-      if (!mine) team.receive(owner, std::span(plane));
-      for (std::int64_t y = 0; team.leads() && y < layout.cells.y; ++y) {
-        visit({box.low.x, box.low.y + y, box.low.z + z},
-              std::span(plane).subspan(static_cast<std::size_t>(y * layout.row),
-                                       static_cast<std::size_t>(layout.cells.x)));
-      }
-    }
+    const auto doubles = static_cast<std::uint64_t>(z < layout.cells.z ? layout.plane_span() : 0);
+    blocks.emplace_back(box, layout);
+    bytes.push_back(doubles * sizeof(double));
+  }
+  const auto doubles_of = [&](int process) { return bytes[static_cast<std::size_t>(process)] / sizeof(double); };
+  std::vector<double> mine(doubles_of(team.rank()));
+  if (!mine.empty()) share.blocks[number]->read_plane(z, mine);
+  const std::uint64_t all_bytes = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+  std::vector<double> all(team.rank() == 0 ? all_bytes / sizeof(double) : 0);
+  const brant::Buffer landing(all.data(), all.size() * sizeof(double), brant::MemoryKind::host);
+  team.run(
+          brant::gatherv(brant::ConstBuffer(std::span<const double>(mine), brant::MemoryKind::host), landing, bytes, 0))
+      .or_throw("the field could not be gathered");
+  for (std::size_t process = 0, first = 0; first < all.size(); first += bytes[process++] / sizeof(double)) {
+    const auto& [box, layout] = blocks[process];
+    if (bytes[process] == 0) continue;
+    visit_rows(box, layout, z, std::span(all).subspan(first, bytes[process] / sizeof(double)), visit);
+  }
+}
+
+/// Brings the current field to rank 0, where `visit` is given every row of every block and its first cell. Collective.
+void gather(const Share& share, brant::Team& team, const Visit& visit) {
+  std::int64_t planes = 0;
+  for (int number = 0; number < share.cut.processes(); ++number)
+    planes = std::max(planes, extent_of(share.cut.block(number)).z);
+  for (std::size_t number = 0; number < share.blocks.size(); ++number) {
+    for (std::int64_t z = 0; z < planes; ++z) gather_planes(share, team, number, z, visit);
   }
 }
 
@@ -51,9 +83,22 @@ void for_each_cell(const Box& box, Visit&& visit) {
   }
 }
 
-/// The field after so many iterations; x is contiguous.
-std::vector<double> solve_serially(const Extent& global, std::int64_t iterations) {
-  std::vector<double> field(static_cast<std::size_t>(volume(global))), next(field.size());
+struct Solved {
+  std::vector<double> field;  ///< x is contiguous.
+  double largest_change = 0;  ///< In one of the iterations.
+};
+
+double largest_change(std::span<const double> now, std::span<const double> before) noexcept {
+  double largest = 0;
+  for (std::size_t i = 0; i < now.size(); ++i) largest = std::max(largest, std::abs(now[i] - before[i]));
+  return largest;
+}
+
+/// After so many iterations; `observed` is the number of that whose change is wanted, from 1 on.
+Solved solve_serially(const Extent& global, std::int64_t iterations, std::int64_t observed) {
+  Solved solved{std::vector<double>(static_cast<std::size_t>(volume(global)))};
+  std::vector<double>& field = solved.field;
+  std::vector<double> next(field.size());
   const auto renew = [&](const auto& visit) {
     for_each_cell({{0, 0, 0}, {global.x, global.y, global.z}}, [&](std::int64_t x, std::int64_t y, std::int64_t z) {
       next[place_of(global, {x, y, z})] = visit(x, y, z);
@@ -70,8 +115,9 @@ std::vector<double> solve_serially(const Extent& global, std::int64_t iterations
       return average(at(x, y, z), at(x - 1, y, z), at(x + 1, y, z), at(x, y - 1, z), at(x, y + 1, z), at(x, y, z - 1),
                      at(x, y, z + 1));
     });
+    if (iteration + 1 == observed) solved.largest_change = largest_change(field, next);
   }
-  return field;
+  return solved;
 }
 
 /// What numpy.load wants in front of the numbers.
@@ -83,7 +129,7 @@ std::string npy_header(const Extent& shape) {
 
 }  // namespace
 
-void write_field(const Share& share, Team& team, const std::string& name) {
+void write_field(const Share& share, brant::Team& team, const std::string& name) {
   const std::string temporary = fmt::format("{}.{}.part", name, ::getpid());
   const auto require = [&](bool good) {
     if (good) return;
@@ -94,7 +140,7 @@ void write_field(const Share& share, Team& team, const std::string& name) {
   const Extent& global = share.cut.global;
   const std::string header = npy_header(global);
   std::ofstream file;
-  if (team.leads()) {
+  if (team.rank() == 0) {
     file.open(temporary, std::ios::binary);
     require(static_cast<bool>(file << header));
   }
@@ -103,7 +149,7 @@ void write_field(const Share& share, Team& team, const std::string& name) {
     file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size_bytes()));
     require(file.good());
   });
-  if (!team.leads()) return;
+  if (team.rank() != 0) return;
   file.close();
   require(file.good() && std::rename(temporary.c_str(), name.c_str()) == 0);
 }
@@ -118,26 +164,32 @@ void require_checkable(const Extent& global, std::int64_t iterations) {
                                  to_text(global), iterations));
 }
 
-void check_field(const Share& share, Team& team, std::int64_t iterations) {
+void check_field(const Share& share, brant::Team& team, std::int64_t iterations,
+                 const std::optional<Residual>& residual) {
   const Extent& global = share.cut.global;
-  std::vector<double> expected;
-  if (team.leads()) expected = solve_serially(global, iterations);
+  Solved expected;
+  if (team.rank() == 0) expected = solve_serially(global, iterations, residual ? residual->iteration : 0);
   std::int64_t differences = 0;
   std::string first;
   gather(share, team, [&](Cell at, std::span<const double> row) {
     for (std::size_t i = 0; i < row.size(); ++i, ++at.x) {
-      const double serially = expected[place_of(global, at)];
+      const double serially = expected.field[place_of(global, at)];
       if (std::bit_cast<std::uint64_t>(row[i]) == std::bit_cast<std::uint64_t>(serially) || differences++ > 0) continue;
       first = fmt::format("cell ({}, {}, {}) is {:.17g}, serially {:.17g}", at.x, at.y, at.z, row[i], serially);
     }
   });
+  if (differences == 0 && team.rank() == 0 && residual && residual->value != expected.largest_change) {
+    throw brant::Error(brant::Status::internal,
+                       fmt::format("the check failed: the residual of iteration {} is {:.17g}, serially {:.17g}",
+                                   residual->iteration, residual->value, expected.largest_change));
+  }
   if (differences == 0) return;
   throw brant::Error(brant::Status::internal,
                      fmt::format("the check failed: {} of {} cells differ from the serial run; the first, {}",
                                  differences, volume(global), first));
 }
 
-void check_ghosts(const Share& share, Team& team) {
+void check_ghosts(const Share& share, brant::Team& team) {
   std::int64_t wrong = 0;
   for (const auto& block : share.blocks) {
     const Layout& layout = block->layout();
@@ -156,8 +208,8 @@ void check_ghosts(const Share& share, Team& team) {
       });
     }
   }
-  const std::vector<std::int64_t> all = team.gather(wrong);
-  for (std::size_t rank = 0; team.leads() && rank < all.size(); ++rank) {
+  const std::vector<std::int64_t> all = gathered(team, wrong);
+  for (std::size_t rank = 0; team.rank() == 0 && rank < all.size(); ++rank) {
     if (all[rank] == 0) continue;
     throw brant::Error(brant::Status::internal,
                        fmt::format("the check failed: rank {} has {} ghosts that are not the cells that they stand for",

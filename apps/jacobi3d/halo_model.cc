@@ -7,6 +7,7 @@
 
 #include "models.h"
 #include "resident.h"
+#include "together.h"
 
 namespace jacobi {
 namespace {
@@ -18,9 +19,9 @@ constexpr std::int64_t kSamplesOfExchanges = 20;
 /// Ghosts by exchanges: where those are bound, one for each of the two fields.
 class ExchangedHalo final : public Halo {
  public:
-  ExchangedHalo(brant::Runtime& runtime, const Block& block, const Decomposition& cut, brant::HaloMode mode,
-                brant::Path path)
-      : block_(block) {
+  ExchangedHalo(brant::Runtime& runtime, brant::Team& team, const Block& block, const Decomposition& cut,
+                brant::HaloMode mode, brant::Path path)
+      : team_(team), block_(block) {
     const int count = is_bound(mode) ? 2 : 1;
     for (int field = 0; field < count; ++field)
       exchanges_.emplace_back(runtime, exchange_of_field(cut, mode, path, field));
@@ -39,9 +40,11 @@ class ExchangedHalo final : public Halo {
     co_await exchanges_[next_].run(field);
     next_ = (next_ + 1) % exchanges_.size();
   }
+  brant::Task<double> largest_of_all(double own) override { return largest_in(team_, own); }
   [[nodiscard]] std::size_t message_bytes() const override { return exchanges_[0].message_bytes(); }
 
  private:
+  brant::Team& team_;
   const Block& block_;
   std::vector<brant::HaloExchange> exchanges_;
   std::size_t next_ = 0;  ///< Of the current field.
@@ -109,11 +112,12 @@ brant::HaloOptions exchange_of_field(const Decomposition& cut, brant::HaloMode m
           .lead = kRowAlignment - 1};
 }
 
-std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
-                                      brant::Path path) {
-  if (stays(*share.blocks[0], mode) && sweeps_stay(share.cut))
+std::vector<Solution> solve_with_halo(brant::Runtime& runtime, brant::Team& team, Share& share, const Plan& plan,
+                                      brant::HaloMode mode, brant::Path path) {
+  // A kernel that does all iterations shows nothing between them.
+  if (stays(*share.blocks[0], mode) && sweeps_stay(share.cut) && plan.residual_every == 0)
     return {solve_by_kernel(runtime, share, plan, mode, path, true)};
-  ExchangedHalo halo(runtime, *share.blocks[0], share.cut, mode, path);
+  ExchangedHalo halo(runtime, team, *share.blocks[0], share.cut, mode, path);
   runtime.run(halo.bind());
   return {runtime.run(solve(*share.blocks[0], *share.stencils[0], halo, plan))};
 }

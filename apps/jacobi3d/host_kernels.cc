@@ -1,5 +1,8 @@
 #include "host_kernels.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace jacobi::host {
 namespace {
 
@@ -44,6 +47,16 @@ void sweep(double* next, const double* current, Layout layout, Box box) noexcept
 
 void sweep_shell(double* next, const double* current, Layout layout, Shell shell) noexcept {
   for (int index = 0; index < shell.count; ++index) sweep(next, current, layout, shell.box[index]);
+}
+
+void largest_change(double* largest, const double* next, const double* current, Layout layout, Box box) noexcept {
+  for (std::int64_t z = box.low.z; z < box.high.z; ++z) {
+    for (std::int64_t y = box.low.y; y < box.high.y; ++y) {
+      const std::int64_t at = layout.at(box.low.x, y, z);
+      for (std::int64_t x = 0; x < box.high.x - box.low.x; ++x)
+        *largest = std::max(*largest, std::abs(next[at + x] - current[at + x]));
+    }
+  }
 }
 
 void pack(double* buffer, const double* field, PackedFaces faces) noexcept {

@@ -14,6 +14,9 @@ void fill(double* field, Layout layout, Place place) noexcept;
 void sweep(double* next, const double* current, Layout layout, Box box) noexcept;
 void sweep_shell(double* next, const double* current, Layout layout, Shell shell) noexcept;
 
+/// `largest` grows to the largest difference between cells of the same place in the two fields.
+void largest_change(double* largest, const double* next, const double* current, Layout layout, Box box) noexcept;
+
 /// Buffer = faces of the field, and back.
 void pack(double* buffer, const double* field, PackedFaces faces) noexcept;
 void unpack(double* field, const double* buffer, PackedFaces faces) noexcept;

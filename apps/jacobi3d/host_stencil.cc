@@ -28,6 +28,12 @@ class HostStencil final : public Stencil {
     for (int index = 0; step == Step::shell && index < shell.count; ++index) co_await sweep(shell.box[index]);
   }
 
+  brant::Task<double> largest_change() override {
+    double largest = 0;
+    host::largest_change(&largest, block_.next(), block_.current(), block_.layout(), block_.whole());
+    co_return largest;
+  }
+
  private:
   /// In slices, and the network moves in between.
   brant::Task<void> sweep(Box box) {

@@ -12,6 +12,7 @@
 #include "program.h"
 #include "report.h"
 #include "row.h"
+#include "together.h"
 
 namespace jacobi {
 namespace {
@@ -58,24 +59,27 @@ double copy_bandwidth(Block& block) {
   return 2.0 * kCopies * sizeof(double) * static_cast<double>(block.layout().doubles) / spent.count();
 }
 
-std::vector<Solution> solve(brant::Runtime& runtime, Share& share, const Options& options, brant::Path path) {
+std::vector<Solution> solve(brant::Runtime& runtime, brant::Team& team, Share& share, const Options& options,
+                            brant::Path path) {
   switch (options.model) {
-    case Model::channel: return solve_with_channels(runtime, share, options.plan, path);
+    case Model::channel: return solve_with_channels(runtime, team, share, options.plan, path);
     case Model::message: return solve_with_chares(runtime, share, options.plan);
     case Model::halo: break;
   }
-  if (options.computes) return solve_with_halo(runtime, share, options.plan, options.halo, path);
+  if (options.computes) return solve_with_halo(runtime, team, share, options.plan, options.halo, path);
   return exchange_halo(runtime, share, options.plan, options.halo, path);
 }
 
+void come_together(brant::Team& team) { team.run(brant::barrier()).or_throw("the processes did not come together"); }
+
 /// Solves from the start values. The figures are of all processes on rank 0, elsewhere of this one.
-Report measure(brant::Runtime& runtime, Team& team, Share& share, const Options& options, brant::Path path) {
+Report measure(brant::Runtime& runtime, brant::Team& team, Share& share, const Options& options, brant::Path path) {
   Figures mine;
-  team.barrier();  // all copy at the same time, as all sweep at the same time
+  come_together(team);  // all copy at the same time, as all sweep at the same time
   mine.copy_bandwidth = copy_bandwidth(*share.blocks[0]);
   for (const auto& stencil : share.stencils) stencil->fill();
   const brant::PathUse before = runtime.path_use();
-  std::vector<Solution> solutions = solve(runtime, share, options, path);
+  std::vector<Solution> solutions = solve(runtime, team, share, options, path);
   const brant::PathUse after = runtime.path_use();
   for (std::size_t i = 0; i < mine.path_bytes.size(); ++i) {
     mine.path_bytes[i] = static_cast<double>(after.bytes[i] - before.bytes[i]);
@@ -85,23 +89,25 @@ Report measure(brant::Runtime& runtime, Team& team, Share& share, const Options&
     mine.join({solution.iteration / times, solution.compute / times, solution.communication / times});
   }
   for (const Solution& solution : solutions) mine.halo_bytes += solution.sent_bytes;
-  Report run{options, share.cut.blocks, share.blocks[0]->kind(), {}, std::move(solutions[0].samples)};
-  for (const Figures& figures : team.gather(mine)) run.figures.join(figures);
+  Report run{options, share.cut.blocks,      share.blocks[0]->kind(),
+             {},      solutions[0].residual, std::move(solutions[0].samples)};
+  for (const Figures& figures : gathered(team, mine)) run.figures.join(figures);
   return run;
 }
 
-void say(const Team& team, const std::string& text) {
-  if (!team.leads()) return;
+void say(const brant::Team& team, const std::string& text) {
+  if (team.rank() != 0) return;
   fmt::print("{}", text);
   std::fflush(stdout);
 }
 
 /// Of the field; and of the ghosts, where they alone change.
-void check(const Share& share, Team& team, const Options& options, const std::string& path) {
+void check(const Share& share, brant::Team& team, const Options& options, const Report& run) {
   const std::int64_t iterations = options.computes ? options.plan.warmup + options.plan.iterations : 0;
-  check_field(share, team, iterations);
+  check_field(share, team, iterations, run.residual);
   if (!options.computes) check_ghosts(share, team);
   const std::int64_t cells = volume(share.cut.global);
+  const std::string path = run.figures.path();
   say(team,
       options.computes
           ? fmt::format("check of path {}: all {} cells agree with a serial run to the last bit after {} iterations\n",
@@ -119,7 +125,7 @@ void append_rows(const std::string& name, const std::vector<Report>& runs, const
 
 }  // namespace
 
-void run_job(brant::Runtime& runtime, Team& team, const Options& options) {
+void run_job(brant::Runtime& runtime, brant::Team& team, const Options& options) {
   const MemoryKind kind = options.memory.value_or(runtime.device_kind());
   Share share = make_share(runtime, options, kind);
   say(team,
@@ -134,14 +140,14 @@ void run_job(brant::Runtime& runtime, Team& team, const Options& options) {
     if (!runs.empty() && !twice) break;
     runs.push_back(measure(runtime, team, share, options, path));
     if (options.check) {
-      check(share, team, options, runs.back().figures.path());
+      check(share, team, options, runs.back());
     }
     if (runs.size() == 1 && !options.output.empty()) write_field(share, team, options.output);
   }
   const Report* staged = options.compare ? &runs.back() : nullptr;
   say(team, table(runs, staged));
-  if (team.leads() && !options.json.empty()) append_rows(options.json, runs, staged, runtime);
-  team.barrier();  // rank 0 may have checked for long
+  if (team.rank() == 0 && !options.json.empty()) append_rows(options.json, runs, staged, runtime);
+  come_together(team);  // rank 0 may have checked for long
 }
 
 }  // namespace jacobi

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "brant/coll/team.h"
 #include "options.h"
-#include "team.h"
 
 namespace jacobi {
 
@@ -9,6 +9,6 @@ namespace jacobi {
 /// prints and writes files. Throws what failed: what every process finds out (no memory, bad sizes) on all, what only
 /// one can find out (a file that cannot be written, a failed check) there, and peer_lost on the others once it has
 /// gone.
-void run_job(brant::Runtime& runtime, Team& team, const Options& options);
+void run_job(brant::Runtime& runtime, brant::Team& team, const Options& options);
 
 }  // namespace jacobi

@@ -167,6 +167,23 @@ extern "C" __global__ void jacobi_sweep_shell(double* __restrict__ next, const d
               std::int64_t{gridDim.x} * blockDim.x);
 }
 
+// Grid: x strides over the cells. Differences are not negative, so their bits are ordered as they are.
+extern "C" __global__ void jacobi_largest_change(double* __restrict__ largest, const double* __restrict__ next,
+                                                 const double* __restrict__ current, Layout layout, Box box) {
+  const Extent extent = extent_of(box);
+  const std::int64_t cells = extent.x * extent.y * extent.z;
+  double mine = 0;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < cells;
+       i += std::int64_t{gridDim.x} * blockDim.x) {
+    const std::int64_t line = i / extent.x;
+    const std::int64_t at =
+        layout.at(box.low.x + i - line * extent.x, box.low.y + line % extent.y, box.low.z + line / extent.y);
+    mine = fmax(mine, fabs(next[at] - current[at]));
+  }
+  for (int step = kWarp / 2; step > 0; step /= 2) mine = fmax(mine, __shfl_xor_sync(0xffffffffu, mine, step));
+  if (threadIdx.x % kWarp == 0) atomicMax(reinterpret_cast<unsigned long long*>(largest), __double_as_longlong(mine));
+}
+
 // Visits all elements of all faces: where they lie in the buffer, and where in the field. Grid: x along the a of a
 // face, y strides over its b, z over the faces.
 template <typename Copy>

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
     const std::optional<jacobi::Options> options = jacobi::parse_options(argc, argv, exit_code);
     if (!options) return exit_code;
     apps::with_runtime(jacobi::runtime_options(*options), [&](brant::Runtime& runtime) {
-      jacobi::Team team(runtime);
+      brant::Team team = brant::Team::world(runtime);
       jacobi::run_job(runtime, team, *options);
     });
     return 0;

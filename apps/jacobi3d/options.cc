@@ -55,6 +55,9 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
                  "Cut every process's share into so many blocks, each a chare")
       ->check(CLI::Range(1, 4096));
   app.add_flag("--overlap", options.plan.overlap, "Compute the interior while the faces travel");
+  app.add_option("--residual", options.plan.residual_every,
+                 "Find the largest change of a cell in every N-th iteration, on all processes")
+      ->check(CLI::Range(std::int64_t{1}, kIterationsMax));
   app.add_flag("--compare", options.compare, "Run again with the path 'staged' and print the speed-up");
   app.add_flag("--check", options.check, "Compare every bit of the result with a serial run on rank 0");
   app.add_option("--output", options.output, "Where the final field goes, as .npy");
@@ -87,6 +90,8 @@ void take(Options& options, const Raw& raw) {
   refuse(!options.computes && !halo, "--compute", "only exchanges can go without the rest: --halo MODE");
   refuse(!options.computes && (options.compare || options.plan.overlap || !options.output.empty()), "--compute",
          "where nothing is computed there is nothing to --compare, --overlap or --output");
+  refuse(!options.computes && options.plan.residual_every != 0, "--residual",
+         "where nothing is computed nothing changes");
   refuse(halo && is_bound(options.halo) && (options.compare || options.path != brant::Path::automatic), "--halo",
          "the modes direct, graph and resident send no messages, which a --path or --compare would be for");
 }

@@ -57,6 +57,8 @@ std::string table(const std::vector<Report>& runs, const Report* staged) {
     }
     text += '\n';
   }
+  if (const std::optional<Residual>& residual = runs.front().residual)
+    text += fmt::format("Iteration {} changed no cell by more than {:.6g}.\n", residual->iteration, residual->value);
   if (compares) text += "The last two columns are speed-ups over 'staged' (device to host, send, host to device).\n";
   if (compares || staged == nullptr) return text;
   return text +
@@ -96,6 +98,8 @@ std::string json_row(const Report& run, const Report* staged, brant::Runtime& ru
        {"communication_us", mean.communication},
        {"memory_bandwidth_fraction", share > 0 ? Json(share) : Json(nullptr)},
        {"speedup_vs_staged", nullptr}});
+  if (run.residual)
+    json["residual"] = {{"iteration", run.residual->iteration}, {"largest_change", run.residual->value}};
   if (comparable(run, staged)) {
     json["speedup_vs_staged"] = {{"communication", staged->figures.communication / mean.communication},
                                  {"iteration", staged->figures.iteration / mean.iteration}};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Report {
   Extent blocks;
   brant::MemoryKind memory = brant::MemoryKind::host;
   Figures figures;
+  std::optional<Residual> residual;
   std::vector<double> samples;  ///< Of rank 0's first block.
 
   /// Of the copies' bandwidth, what the sweep reaches, counting 16 bytes a cell: one read, one written. 0: no meaning.

@@ -35,6 +35,10 @@ brant::Task<Solution> solve(Block& block, Stencil& stencil, Halo& halo, Plan pla
     co_await stencil.finish(rest);
     if (plan.overlap && !computes_here) co_await stencil.finish(Step::interior);
     const Clock::time_point swept = Clock::now();
+    if (const std::int64_t number = plan.warmup + plan.iterations - left + 1;
+        plan.residual_every != 0 && number % plan.residual_every == 0) {
+      solution.residual = {number, co_await halo.largest_of_all(co_await stencil.largest_change())};
+    }
     block.swap();
     if (left > 1) halo.receive_ghosts();
     const Clock::time_point end = Clock::now();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -28,6 +29,14 @@ class Stencil {
   virtual void start(Step step) = 0;
   /// Ends when a started step has; once for each start. The CPU does the work of a sweep in here.
   virtual brant::Task<void> finish(Step step) = 0;
+  /// The largest difference between a cell of the next field and the same of the current one. After a sweep.
+  virtual brant::Task<double> largest_change() = 0;
+};
+
+/// What a sweep still changes: the largest change of a cell of all blocks, in one iteration.
+struct Residual {
+  std::int64_t iteration = 0;  ///< Its number, from 1 on.
+  double value = 0.0;
 };
 
 /// The stencil for the block's kind of memory. Runtime and block outlive it.

@@ -134,6 +134,31 @@ def test_field_goes_to_the_solution_of_the_laplace_equation(tmp_path):
     assert np.load(tmp_path / "out.npy")[4, 4, 4] == pytest.approx(1 / 6, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "gpu", "more"),
+    [
+        (1, "none", []),
+        (3, "none", ["--overlap"]),
+        (2, "emulated", []),
+        (2, "none", ["--model", "message", "--chares-per-process", "3"]),
+        (2, "emulated", ["--halo", "stream"]),
+        (3, "emulated", ["--halo", "direct"]),
+    ],
+)
+def test_the_residual_is_the_largest_change_of_all_processes(tmp_path, ranks, gpu, more):
+    shape = (13, 11, 18)
+    options = ["--iterations", 9, "--warmup", 2, "--residual", 5, "--check", "--json", tmp_path / "rows"]
+    done = jacobi("--size", *shape, *options, *more, ranks=ranks, gpu=gpu)
+    assert done.returncode == 0, done.stdout + done.stderr
+    fields = [initial_field(shape)]
+    for _ in range(10):
+        fields.append(sweep(fields[-1]))
+    largest = float(np.abs(fields[10] - fields[9]).max())
+    (row,) = map(json.loads, (tmp_path / "rows").read_text().splitlines())
+    assert row["residual"] == {"iteration": 10, "largest_change": largest}
+    assert f"Iteration 10 changed no cell by more than {largest:.6g}" in done.stdout
+
+
 # --- What it tells -----------------------------------------------------------------------------------------------
 
 
@@ -224,6 +249,8 @@ BAD = [
     (["--size", 8, "--halo", "stream"], "is for memory of a device"),
     (["--size", 8, "--compute", "none"], "--halo"),
     (["--size", 8, "--halo", "fused", "--compute", "none", "--overlap"], "--overlap"),
+    (["--size", 8, "--halo", "fused", "--compute", "none", "--residual", 2], "--residual"),
+    (["--size", 8, "--residual", 0], "--residual"),
     (["--size", 1, 1, 1, "--halo", "direct"], "1 x 1 x 1"),
     (["--size", 400000], "GB of host memory"),
     (["--size", 1, 1, 1], "1 x 1 x 1"),

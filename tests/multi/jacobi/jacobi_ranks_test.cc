@@ -6,6 +6,7 @@
 #include "field.h"
 #include "job.h"
 #include "models.h"
+#include "together.h"
 
 namespace jacobi {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 /// What a process of the program has.
 struct Process {
   brant::Runtime runtime;
-  Team team{runtime};
+  brant::Team team = brant::Team::world(runtime);
 };
 std::unique_ptr<Process> g_process;
 
@@ -41,21 +42,19 @@ Options checked(const Extent& size) {
   Options options;
   options.size = size;
   options.plan = {.iterations = 6, .warmup = 1};
+  options.plan.residual_every = 3;
   options.check = true;
   return options;
 }
 
 void run(const Options& options) { run_job(g_process->runtime, g_process->team, options); }
 
-TEST(Team, gathers_in_the_order_of_the_ranks) {
-  Team& team = g_process->team;
-  const std::vector<int> all = team.gather(team.rank() + 7);
-  ASSERT_EQ(all.size(), team.leads() ? static_cast<std::size_t>(team.size()) : 1u);
-  for (std::size_t i = 0; team.leads() && i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<int>(i) + 7);
-  if (!team.leads()) {
-    EXPECT_EQ(all[0], team.rank() + 7);
-  }
-  team.barrier();
+TEST(Together, processes_compare_what_each_of_them_has) {
+  brant::Team& team = g_process->team;
+  const std::vector<int> all = gathered(team, team.rank() + 7);
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(team.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<int>(i) + 7);
+  EXPECT_EQ(g_process->runtime.run(largest_in(team, team.rank() + 0.5)), team.size() - 0.5);
 }
 
 TEST(Job, agrees_with_a_serial_run_on_every_path) {
@@ -88,6 +87,8 @@ TEST(Job, agrees_by_halo_exchanges_of_every_mode) {
       options.plan.overlap = overlap;
       EXPECT_NO_THROW(run(options)) << name;
       if (overlap) continue;
+      options.plan.residual_every = 0;  // a kernel that stays makes all iterations
+      EXPECT_NO_THROW(run(options)) << name << " without residuals";
       options.computes = false;
       EXPECT_NO_THROW(run(options)) << name << " without sweeps";
     }
@@ -97,7 +98,7 @@ TEST(Job, agrees_by_halo_exchanges_of_every_mode) {
 TEST(Check, finds_ghosts_that_have_not_come) {
   Process& process = *g_process;
   const Share share = filled_share(process);
-  if (process.team.leads()) {
+  if (process.team.rank() == 0) {
     EXPECT_THROW(check_ghosts(share, process.team), brant::Error);
   } else {
     EXPECT_NO_THROW(check_ghosts(share, process.team));
@@ -124,11 +125,28 @@ TEST(Job, goes_on_after_sizes_that_are_impossible) {
 TEST(Check, finds_an_iteration_that_was_not_made) {
   Process& process = *g_process;
   const Share share = filled_share(process);
-  EXPECT_NO_THROW(check_field(share, process.team, 0));
-  if (process.team.leads()) {
-    EXPECT_THROW(check_field(share, process.team, 1), brant::Error);
+  EXPECT_NO_THROW(check_field(share, process.team, 0, {}));
+  if (process.team.rank() == 0) {
+    EXPECT_THROW(check_field(share, process.team, 1, {}), brant::Error);
   } else {
-    EXPECT_NO_THROW(check_field(share, process.team, 1));
+    EXPECT_NO_THROW(check_field(share, process.team, 1, {}));
+  }
+}
+
+TEST(Check, finds_a_residual_of_another_iteration) {
+  Process& process = *g_process;
+  Share share = filled_share(process);
+  const Plan plan{.iterations = 4, .warmup = 0, .residual_every = 2};
+  const auto solutions = solve_with_channels(process.runtime, process.team, share, plan, brant::Path::automatic);
+  ASSERT_TRUE(solutions[0].residual);
+  const Residual right = *solutions[0].residual;
+  EXPECT_EQ(right.iteration, 4);
+  EXPECT_NO_THROW(check_field(share, process.team, 4, right));
+  const Residual wrong{3, right.value};
+  if (process.team.rank() == 0) {
+    EXPECT_THROW(check_field(share, process.team, 4, wrong), brant::Error);
+  } else {
+    EXPECT_NO_THROW(check_field(share, process.team, 4, wrong));
   }
 }
 
