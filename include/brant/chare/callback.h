@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "brant/chare/array.h"
-#include "brant/chare/detail/team.h"
+#include "brant/chare/detail/gathering.h"
 #include "brant/chare/section.h"
 
 namespace brant {
@@ -179,8 +179,8 @@ template <auto Method, typename C>
 auto callback(const Section<C>& section) {
   detail::CallbackTarget target;
   target.kind = detail::CallbackKind::section;
-  target.collection = section.team().collection;
-  target.section = section.team().section;
+  target.collection = section.gathering().collection;
+  target.section = section.gathering().section;
   return detail::entry_callback<Method, C>(section.core(), target);
 }
 

@@ -29,7 +29,7 @@ class When;
 namespace detail {
 
 class Collection;
-class Teams;
+class Gatherings;
 struct RunningTask;
 struct Mail;
 struct WhenWaiter;
@@ -78,7 +78,7 @@ class BRANT_API ChareBase {
   friend class detail::Collection;
   friend struct detail::RunningTask;
   friend struct detail::Mail;
-  friend class detail::Teams;
+  friend class detail::Gatherings;
 
   detail::Collection* collection_;
   detail::ElementKey key_;
@@ -147,10 +147,10 @@ class Chare : public ChareBase {
   ///     contribute<reduce::Sum>(std::span<const double>(histogram), to);          // element by element
   ///     contribute<reduce::Each<reduce::Sum, reduce::Min>>(std::tuple(n, t), to); // member by member
   ///
-  /// The n-th contribution of each element belongs to the n-th reduction of the team, so that any number may be under
-  /// way. All elements that exist must contribute; one that is inserted takes part in the reductions that had not begun
-  /// on its rank, one that is destroyed leaves those it has not contributed to. Values are copied in the call. Local
-  /// parts are combined first, then by a tree over the ranks: one message per rank and reduction.
+  /// The n-th contribution of each element belongs to the n-th reduction of the gathering, so that any number may be
+  /// under way. All elements that exist must contribute; one that is inserted takes part in the reductions that had not
+  /// begun on its rank, one that is destroyed leaves those it has not contributed to. Values are copied in the call.
+  /// Local parts are combined first, then by a tree over the ranks: one message per rank and reduction.
   ///
   /// Contributions that do not fit each other (operation, type, length, callback) are an error that names two of them.
   template <typename Operation, typename T>

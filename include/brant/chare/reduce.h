@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "brant/chare/detail/team.h"
+#include "brant/chare/detail/gathering.h"
 
 namespace brant {
 

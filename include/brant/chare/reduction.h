@@ -17,10 +17,10 @@ namespace brant {
 namespace detail {
 
 template <typename Operation, typename I, typename T>
-void contribute_value(Core& core, ChareBase& chare, const TeamId& team, const T& value, const CallbackTarget& target,
-                      const Waiting* waiting) {
+void contribute_value(Core& core, ChareBase& chare, const GatheringId& gathering, const T& value,
+                      const CallbackTarget& target, const Waiting* waiting) {
   using Kept = ContributedType<T>;
-  Contribution contribution{&chare, team, &ReducerOf<Operation, Kept, I>::get(), nullptr, &target, waiting};
+  Contribution contribution{&chare, gathering, &ReducerOf<Operation, Kept, I>::get(), nullptr, &target, waiting};
   if constexpr (std::is_same_v<Kept, std::decay_t<T>>) {
     contribution.value = &value;
     contribute(core, contribution);
@@ -33,14 +33,14 @@ void contribute_value(Core& core, ChareBase& chare, const TeamId& team, const T&
 
 /// With the result to every contributor.
 template <typename Operation, typename I, typename R, typename T>
-Future<R> contribute_for_all(Core& core, ChareBase& chare, const TeamId& team, const T& value) {
+Future<R> contribute_for_all(Core& core, ChareBase& chare, const GatheringId& gathering, const T& value) {
   Promise<R> promise;
   Future<R> future = promise.future();
   CallbackTarget target;
   target.kind = CallbackKind::everyone;
   Waiting waiting = waiting_for(std::move(promise));
   try {
-    contribute_value<Operation, I>(core, chare, team, value, target, &waiting);
+    contribute_value<Operation, I>(core, chare, gathering, value, target, &waiting);
   } catch (...) {
     waiting.deliver(waiting.storage, nullptr, std::current_exception());
     throw;
@@ -60,7 +60,7 @@ template <typename Derived, ElementIndex I>
 template <typename Operation, typename T>
 void Chare<Derived, I>::contribute(const Section<Derived>& section, const T& value,
                                    const std::type_identity_t<Callback<ReductionResult<Operation, T>>>& to) {
-  detail::contribute_value<Operation, I>(section.core(), *this, section.team(), value, to.target(), nullptr);
+  detail::contribute_value<Operation, I>(section.core(), *this, section.gathering(), value, to.target(), nullptr);
 }
 
 template <typename Derived, ElementIndex I>
@@ -72,8 +72,8 @@ auto Chare<Derived, I>::all_reduce(const T& value) {
 template <typename Derived, ElementIndex I>
 template <typename Operation, typename T>
 auto Chare<Derived, I>::all_reduce(const Section<Derived>& section, const T& value) {
-  return detail::contribute_for_all<Operation, I, ReductionResult<Operation, T>>(section.core(), *this, section.team(),
-                                                                                 value);
+  return detail::contribute_for_all<Operation, I, ReductionResult<Operation, T>>(section.core(), *this,
+                                                                                 section.gathering(), value);
 }
 
 template <typename Derived, ElementIndex I>
@@ -83,7 +83,8 @@ Future<> Chare<Derived, I>::barrier() {
 }
 template <typename Derived, ElementIndex I>
 Future<> Chare<Derived, I>::barrier(const Section<Derived>& section) {
-  return detail::contribute_for_all<reduce::Nothing, I, void>(section.core(), *this, section.team(), std::tuple<>{});
+  return detail::contribute_for_all<reduce::Nothing, I, void>(section.core(), *this, section.gathering(),
+                                                              std::tuple<>{});
 }
 
 template <typename Derived, ElementIndex I>

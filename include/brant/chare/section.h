@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "brant/chare/array.h"
-#include "brant/chare/detail/team.h"
+#include "brant/chare/detail/gathering.h"
 
 namespace brant {
 
@@ -24,7 +24,7 @@ template <typename C>
 class Section : private detail::NotBytes {
  public:
   Section() noexcept = default;
-  Section(detail::Core& core, const detail::TeamId& team) noexcept : core_(&core), team_(team) {}
+  Section(detail::Core& core, const detail::GatheringId& gathering) noexcept : core_(&core), gathering_(gathering) {}
 
   [[nodiscard]] Section with(const CallOptions& options) const noexcept {
     Section other = *this;
@@ -41,13 +41,13 @@ class Section : private detail::NotBytes {
     using Entry = detail::EntryOf<C, Method>;
     if constexpr (Entry::template require_fitting<As...>()) {
       const auto open = [&](std::size_t bytes) {
-        return detail::open_multicast(core(), team_, detail::number_of(Entry::get()), options_, bytes);
+        return detail::open_multicast(core(), gathering_, detail::number_of(Entry::get()), options_, bytes);
       };
       detail::post_call<Entry>(core(), open, std::forward<As>(arguments)...);
     }
   }
 
-  [[nodiscard]] const detail::TeamId& team() const noexcept { return team_; }
+  [[nodiscard]] const detail::GatheringId& gathering() const noexcept { return gathering_; }
   [[nodiscard]] detail::Core& core() const {
     if (core_ == nullptr) {
       throw Error(Status::invalid_argument,
@@ -55,16 +55,16 @@ class Section : private detail::NotBytes {
     }
     return *core_;
   }
-  bool operator==(const Section& other) const noexcept { return team_ == other.team_; }
+  bool operator==(const Section& other) const noexcept { return gathering_ == other.gathering_; }
 
   void serialize(auto& archive) {
-    archive(team_);
+    archive(gathering_);
     if constexpr (std::remove_reference_t<decltype(archive)>::reading) core_ = &archive.chares()->core();
   }
 
  private:
   detail::Core* core_ = nullptr;
-  detail::TeamId team_;
+  detail::GatheringId gathering_;
   CallOptions options_;
 };
 

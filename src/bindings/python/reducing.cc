@@ -142,7 +142,7 @@ nb::object contribute(const Place& place, const nb::object& section, nb::handle 
   detail::CallbackTarget target;
   target.kind = detail::CallbackKind::everyone;
   detail::Contribution contribution{chare, {0, place.target.collection, 0}, &reducer(), &given, &target, nullptr};
-  if (!section.is_none()) contribution.team.section = nb::cast<const Address&>(section).target.section;
+  if (!section.is_none()) contribution.gathering.section = nb::cast<const Address&>(section).target.section;
   if (!to.is_none()) {
     target = nb::cast<const Address&>(to).target;
     if (target.kind != detail::CallbackKind::future) target.entry = detail::number_of(Member::entry());

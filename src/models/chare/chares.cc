@@ -34,7 +34,7 @@ void Chares::start(Task<void> main) { start(with_code_0(std::move(main))); }
 
 void Chares::exit(int code) { core_->ending().exit(code); }
 void Chares::on_quiescence(const Callback<>& to) {
-  Element<detail::Teams>(*core_, detail::Teams::target_on(0)).call<&detail::Teams::await_quiescence>(to);
+  Element<detail::Gatherings>(*core_, detail::Gatherings::target_on(0)).call<&detail::Gatherings::await_quiescence>(to);
 }
 Future<> Chares::quiescence() {
   auto [to, future] = future_callback<>(*this);

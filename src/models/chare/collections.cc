@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/chare/teams.h"
+#include "models/chare/gatherings.h"
 
 namespace brant::detail {
 
@@ -61,13 +61,13 @@ std::string Collections::name_of_array(std::uint32_t id) {
                                : fmt::format("array {}", id);
 }
 
-Teams& Collections::make_teams() {
-  const Target target = Teams::target_on(context_.rank);
+Gatherings& Collections::make_gatherings() {
+  const Target target = Gatherings::target_on(context_.rank);
   Collection& own = *find(target.collection);
   ReadArchive nothing(&context_.chares, nullptr, 0);
-  own.construct(target.key, ConstructorOf<Teams>::get(), nothing);
-  teams_ = static_cast<Teams*>(own.find(target.key));
-  return *teams_;
+  own.construct(target.key, ConstructorOf<Gatherings>::get(), nothing);
+  gatherings_ = static_cast<Gatherings*>(own.find(target.key));
+  return *gatherings_;
 }
 
 void Collections::erase(std::uint32_t id) noexcept {
@@ -81,15 +81,15 @@ Collections::ById Collections::take_all() noexcept {
 }
 
 std::uint32_t Collections::first_round(std::uint32_t id) noexcept {
-  return teams_ != nullptr ? teams_->first_round(id) : 0;
+  return gatherings_ != nullptr ? gatherings_->first_round(id) : 0;
 }
 
 void Collections::element_made(const Collection& collection, std::uint32_t first_round) {
-  if (teams_ != nullptr) teams_->born(collection, first_round);
+  if (gatherings_ != nullptr) gatherings_->born(collection, first_round);
 }
 
 void Collections::element_gone(const Collection& collection, const ChareBase& element, Gone how) noexcept {
-  teams_->gone(collection, element, how);
+  gatherings_->gone(collection, element, how);
 }
 
 }  // namespace brant::detail

@@ -12,12 +12,12 @@
 
 namespace brant::detail {
 
-class Teams;
+class Gatherings;
 
 /// Collections with this bit hold the single chares of the class whose number the other bits are.
 inline constexpr std::uint32_t kSinglesBit = 0x8000'0000u;
 
-/// All collections that one process knows, by number. One of them has the `Teams`, a chare of ours, which hears of
+/// All collections that one process knows, by number. One of them has the `Gatherings`, a chare of ours, which hears of
 /// every element that is made or goes.
 class Collections {
  public:
@@ -58,9 +58,9 @@ class Collections {
   /// "heat::Block (array 3)".
   [[nodiscard]] std::string name_of_array(std::uint32_t id);
 
-  /// The first element of all is the teams themselves.
-  Teams& make_teams();
-  [[nodiscard]] Teams& teams() noexcept { return *teams_; }
+  /// The first element of all is the gatherings themselves.
+  Gatherings& make_gatherings();
+  [[nodiscard]] Gatherings& gatherings() noexcept { return *gatherings_; }
   /// The first reduction that an element made now takes part in.
   std::uint32_t first_round(std::uint32_t id) noexcept;
   void element_made(const Collection& collection, std::uint32_t first_round);
@@ -73,7 +73,7 @@ class Collections {
   CollectionIds ids_;
   ById by_id_;
   Collection* last_found_ = nullptr;  ///< Most messages go to the collection of the one before.
-  Teams* teams_ = nullptr;            ///< A single chare of ours.
+  Gatherings* gatherings_ = nullptr;  ///< A single chare of ours.
   std::uint64_t singles_made_ = 0;
 };
 

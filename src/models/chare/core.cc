@@ -47,7 +47,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
     throw Error(status, fmt::format("rank {}: the list of chare classes could not be published: {}. {}", context_.rank,
                                     status_text(status), engine.boot().last_error()));
   }
-  collections_.make_teams().join(teams_neighbours_);
+  collections_.make_gatherings().join(gatherings_neighbours_);
   arrivals_.open();
   engine.service<Sessions>().running = this;
 }
@@ -60,7 +60,8 @@ Core::~Core() {
   let_all_go();
   landings_.await_sources();
   Collections::ById dying = collections_.take_all();
-  const auto teams = dying.extract(Teams::target_on(context_.rank).collection);  // goes last: others wait for it
+  const auto gatherings =
+      dying.extract(Gatherings::target_on(context_.rank).collection);  // goes last: others wait for it
   for (const auto& [id, collection] : dying) collection->destroy_all();
   answers_.fail_all_waiting(
       std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came")));

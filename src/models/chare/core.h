@@ -15,6 +15,7 @@
 #include "models/chare/ending.h"
 #include "models/chare/enrolment.h"
 #include "models/chare/following.h"
+#include "models/chare/gatherings.h"
 #include "models/chare/latecomers.h"
 #include "models/chare/making.h"
 #include "models/chare/messages.h"
@@ -26,7 +27,6 @@
 #include "models/chare/running.h"
 #include "models/chare/scheduler.h"
 #include "models/chare/sending.h"
-#include "models/chare/teams.h"
 #include "models/chare/wait_report.h"
 
 namespace brant::detail {
@@ -99,7 +99,8 @@ class Core {
   Running running_{context_, activity_, messages_, queue_, ending_, answers_, arrivals_, making_, calls_, moving_};
   Scheduler scheduler_{context_, activity_, collections_, messages_, sending_, queue_,
                        ending_,  answers_,  report_,      quiet_,    running_};
-  const TeamsNeighbours teams_neighbours_{context_, activity_, collections_, ending_, answers_, latecomers_, quiet_};
+  const GatheringsNeighbours gatherings_neighbours_{context_, activity_,   collections_, ending_,
+                                                    answers_, latecomers_, quiet_};
 };
 
 }  // namespace brant::detail

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error_text.h"
-#include "models/chare/teams.h"
+#include "models/chare/gatherings.h"
 
 namespace brant::detail {
 
@@ -45,7 +45,7 @@ void Making::run_create(am::Message& message, const Envelope& envelope) {
   }
   collection.ready = true;
   messages_.drop(message);
-  collections_.teams().collection_ready(collection.id());
+  collections_.gatherings().collection_ready(collection.id());
   am::MessageList list = latecomers_.take_awaiting(envelope.collection), here;
   while (am::Message* next = list.pop_front()) {
     const auto inner = next->header<Envelope>();
@@ -115,7 +115,8 @@ void Making::destroy(Collection& collection) {
   const std::uint32_t id = collection.id();
   const std::string name = collections_.name_of_array(id);
   std::vector<Waiting> unanswered;
-  collections_.teams().forget(id, unanswered);  // before the elements: a reduction of those that are left has no result
+  collections_.gatherings().forget(
+      id, unanswered);  // before the elements: a reduction of those that are left has no result
   for (std::size_t slot = 0; slot < collection.slots().size(); ++slot) {
     if (ChareBase* chare = collection.slots()[slot]) collection.destroy(*chare);
   }
@@ -123,7 +124,7 @@ void Making::destroy(Collection& collection) {
   for (auto& [key, list] : collection.waiting) {
     while (am::Message* message = list.pop_front()) late.push_back(*message);
   }
-  collections_.teams().forget(id, unanswered);  // what destructors did
+  collections_.gatherings().forget(id, unanswered);  // what destructors did
   am::MessageList following = following_.take_all(collection);
   while (am::Message* message = following.pop_front()) late.push_back(*message);
   desk_.forget(id);

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "models/chare/calls.h"
-#include "models/chare/teams.h"
+#include "models/chare/gatherings.h"
 
 namespace brant::detail {
 
@@ -11,9 +11,9 @@ void Calls::run_multicast(am::Message& message, const Envelope& envelope) {
   if (envelope.has_data() && data_header(message, envelope).state == DataState::numbers) {
     return landings_.stage(message, envelope, true);
   }
-  const Teams& teams = collections_.teams();
-  const TeamId section{envelope.key, envelope.collection, 0};
-  const Teams::Members* members = teams.members(section);
+  const Gatherings& gatherings = collections_.gatherings();
+  const GatheringId section{envelope.key, envelope.collection, 0};
+  const Gatherings::Members* members = gatherings.members(section);
   if (members == nullptr) {
     if (collections_.has_gone(envelope.collection)) return latecomers_.came_too_late(message, envelope);
     return latecomers_.await_section(message, envelope);
@@ -22,7 +22,7 @@ void Calls::run_multicast(am::Message& message, const Envelope& envelope) {
   if ((notes.flags & Notes::kStarted) == 0) {
     notes.flags |= Notes::kStarted;
     set_notes(message, notes);
-    const Teams::Branches branches = teams.branches(section, static_cast<std::int32_t>(envelope.reply));
+    const Gatherings::Branches branches = gatherings.branches(section, static_cast<std::int32_t>(envelope.reply));
     for (std::size_t i = 0; i < branches.count; ++i) sending_.send_copy(branches.rank[i], message, envelope);
     // The caller's memory is free sooner if several members here share a copy of it; one takes it as from any call.
     const bool callers_memory = message.wire.source < 0;

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/batch_time.h"
-#include "models/chare/teams.h"
+#include "models/chare/gatherings.h"
 
 namespace brant::detail {
 namespace {
@@ -100,7 +100,7 @@ void Scheduler::hold_back() {
                             report_.first_undelivered(), why));
   };
   ++activity_.held_back;
-  if (activity_.in_progress || activity_.hold_depth >= kHoldDepthMax || collections_.teams().at_work()) {
+  if (activity_.in_progress || activity_.hold_depth >= kHoldDepthMax || collections_.gatherings().at_work()) {
     // Here nothing can be run: some more is let through, not without end.
     if (messages_.undelivered() < 2 * context_.options.undelivered_max &&
         messages_.undelivered_bytes() < 2 * context_.options.undelivered_bytes_max)

@@ -61,15 +61,15 @@ Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& e
   return {&message, message.data};
 }
 
-Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
+Outgoing open_multicast(Core& core, const GatheringId& gathering, std::uint16_t entry, const CallOptions& options,
                         std::size_t bytes) {
   core.scheduler().make_room();
   Envelope envelope;
-  envelope.collection = team.collection;
+  envelope.collection = gathering.collection;
   envelope.kind = MessageKind::multicast;
   envelope.number = entry;
   envelope.reply = static_cast<std::uint32_t>(core.context().rank);
-  envelope.key = team.section;
+  envelope.key = gathering.section;
   set_options(envelope, options);
   am::Message& message = core.messages().make(envelope, bytes);
   return {&message, message.data};

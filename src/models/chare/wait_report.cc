@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/seconds.h"
 #include "brant/chare/detail/running.h"
+#include "models/chare/gatherings.h"
 #include "models/chare/mail.h"
-#include "models/chare/teams.h"
 
 namespace brant::detail {
 namespace {
@@ -147,7 +147,7 @@ std::vector<std::string> WaitReport::lines() {
   std::vector<std::string> lines;
   if (ending_.has_main()) lines.push_back("the main task on rank 0");
   if (std::string late = enrolment_.describe(); !late.empty()) lines.push_back(std::move(late));
-  collections_.teams().describe(lines, limit);
+  collections_.gatherings().describe(lines, limit);
   std::size_t more = 0;
   const auto put = [&](const std::vector<std::string>& found) {
     if (lines.size() >= limit) {
@@ -160,7 +160,7 @@ std::vector<std::string> WaitReport::lines() {
   const ChannelWaitsOf channels = channel_waits(others);
   for (const auto& [id, collection] : collections_.all()) {
     for (const ChareBase* chare : collection->slots()) {
-      if (chare == nullptr || chare == &collections_.teams()) continue;
+      if (chare == nullptr || chare == &collections_.gatherings()) continue;
       std::vector<std::string> found;
       describe_chare(*collection, *chare, channels, found);
       put(found);

@@ -11,7 +11,7 @@
 
 #include "brant/chare/array.h"
 #include "brant/chare/callback.h"
-#include "brant/chare/detail/team.h"
+#include "brant/chare/detail/gathering.h"
 #include "models/chare/callback_functions.h"
 #include "models/chare/collection.h"
 #include "models/chare/program_context.h"
@@ -35,18 +35,18 @@ struct Contributor {
 
 /// The state of one reduction, without what it combines.
 struct PartialHeader {
-  TeamId team;
+  GatheringId gathering;
   std::uint32_t round = 0;
   std::uint16_t reducer = 0xffff;  ///< 0xffff: nobody contributed below.
   std::uint8_t lazy = 0;
   std::int32_t from = -1;
   Contributor example;
   CallbackTarget target;
-  void serialize(auto& archive) { archive(team, round, reducer, lazy, from, example, target); }
+  void serialize(auto& archive) { archive(gathering, round, reducer, lazy, from, example, target); }
 };
 
-/// The parts of the core that the teams need; the core makes them, and the teams with them.
-struct TeamsNeighbours {
+/// The parts of the core that the gatherings need; the core makes them, and the gatherings with them.
+struct GatheringsNeighbours {
   const ProgramContext& context;
   Activity& activity;
   Collections& collections;
@@ -60,10 +60,10 @@ struct TeamsNeighbours {
 /// that callbacks run. It is itself a chare, one on every rank, made by the `Core`: its messages are ordinary calls,
 /// ordered, bounded and counted as those are.
 ///
-/// A reduction climbs a tree over the ranks of its team. A rank closes a round when all its elements have contributed
-/// and all children have reported; then it tells its parent, once. A rank without elements cannot know that a round has
-/// begun: it is *lazy*, says so with each report, and its parent pokes it.
-class Teams : public Chare<Teams, Single> {
+/// A reduction climbs a tree over the ranks of its gathering. A rank closes a round when all its elements have
+/// contributed and all children have reported; then it tells its parent, once. A rank without elements cannot know that
+/// a round has begun: it is *lazy*, says so with each report, and its parent pokes it.
+class Gatherings : public Chare<Gatherings, Single> {
  public:
   /// A section's members on this rank, and their next round.
   using Members = std::unordered_map<ElementKey, std::uint32_t, KeyHash>;
@@ -73,18 +73,18 @@ class Teams : public Chare<Teams, Single> {
     std::size_t count = 0;
   };
 
-  Teams() = default;
+  Gatherings() = default;
   /// Fails the futures whose results never came: their coroutines are gone.
-  ~Teams();
+  ~Gatherings();
 
   // --- entries
-  void define(TeamId team, std::int32_t root, const std::vector<ElementKey>& members);
+  void define(GatheringId gathering, std::int32_t root, const std::vector<ElementKey>& members);
   void partial(const PartialHeader& header, Blob values);
-  void poke(TeamId team, std::uint32_t round);
-  void became_lazy(TeamId team, std::int32_t child);
-  void result(TeamId team, std::uint32_t round, Blob value);
+  void poke(GatheringId gathering, std::uint32_t round);
+  void became_lazy(GatheringId gathering, std::int32_t child);
+  void result(GatheringId gathering, std::uint32_t round, Blob value);
   /// Resumes those of this rank who wait for it: what fits a `BatchTime`, and the others by another message.
-  void tell_waiting(TeamId team, std::uint32_t round, Blob value);
+  void tell_waiting(GatheringId gathering, std::uint32_t round, Blob value);
   void run_function(std::uint32_t number, std::uint64_t turn, Blob values);
   void destroy_function(std::uint32_t number, std::uint64_t turn);
   /// On rank 0.
@@ -93,15 +93,15 @@ class Teams : public Chare<Teams, Single> {
   // --- called by the core
   static Target target_on(std::int32_t rank);
   /// Once, when it is made.
-  void join(const TeamsNeighbours& neighbours) noexcept { with_ = &neighbours; }
+  void join(const GatheringsNeighbours& neighbours) noexcept { with_ = &neighbours; }
   void contribute_here(const Contribution& contribution);
   /// Those that callbacks run here.
   [[nodiscard]] CallbackFunctions& functions() noexcept { return functions_; }
   std::uint64_t new_section() noexcept;
   /// Null while the section's definition is under way.
-  [[nodiscard]] const Members* members(const TeamId& section) const noexcept;
+  [[nodiscard]] const Members* members(const GatheringId& section) const noexcept;
   /// The ranks to which this one passes on what `root` sends to a section whose definition is known.
-  [[nodiscard]] Branches branches(const TeamId& section, std::int32_t root) const;
+  [[nodiscard]] Branches branches(const GatheringId& section, std::int32_t root) const;
   /// The first reduction that an element made now takes part in.
   [[nodiscard]] std::uint32_t first_round(std::uint32_t collection) noexcept;
   /// An element was made that takes part from `first_round` on.
@@ -132,7 +132,7 @@ class Teams : public Chare<Teams, Single> {
     std::vector<std::int32_t> reported;
     std::int64_t since = 0;
   };
-  struct Team {
+  struct Gathering {
     bool known = false;  ///< A section's definition has come, or it is no section.
     bool told_lazy = true;
     std::vector<std::int32_t> ranks;  ///< Of a section: those with members, sorted.
@@ -146,49 +146,50 @@ class Teams : public Chare<Teams, Single> {
 
     [[nodiscard]] std::uint32_t next() const noexcept { return first + static_cast<std::uint32_t>(rounds.size()); }
   };
-  struct TeamHash {
-    std::size_t operator()(const TeamId& id) const noexcept {
+  struct GatheringHash {
+    std::size_t operator()(const GatheringId& id) const noexcept {
       return std::size_t{id.section * 0x9e3779b97f4a7c15u} ^ (std::size_t{id.collection} << 17);
     }
   };
   struct Definition {
-    TeamId team;
+    GatheringId gathering;
     std::vector<ElementKey> members;
   };
 
   [[nodiscard]] Core& core() const noexcept { return with_->context.core; }
-  Team& team_of(const TeamId& id);
-  void install(Team& team, const TeamId& id, const std::vector<ElementKey>& members, const Collection& collection);
-  void place(Team& team, const TeamId& id);
-  [[nodiscard]] std::size_t alive(const Team& team, const TeamId& id) const;
-  [[nodiscard]] bool settled(const Team& team, const TeamId& id) const;
-  Round& open_round(Team& team, const TeamId& id, std::uint32_t number);
-  void fit(Round& round, const TeamId& id, std::uint32_t number, const ReducerInfo& reducer,
+  Gathering& gathering_of(const GatheringId& id);
+  void install(Gathering& gathering, const GatheringId& id, const std::vector<ElementKey>& members,
+               const Collection& collection);
+  void place(Gathering& gathering, const GatheringId& id);
+  [[nodiscard]] std::size_t alive(const Gathering& gathering, const GatheringId& id) const;
+  [[nodiscard]] bool settled(const Gathering& gathering, const GatheringId& id) const;
+  Round& open_round(Gathering& gathering, const GatheringId& id, std::uint32_t number);
+  void fit(Round& round, const GatheringId& id, std::uint32_t number, const ReducerInfo& reducer,
            const CallbackTarget& target, const Contributor& from) const;
-  [[nodiscard]] std::string lengths_text(const LengthsDiffer& lengths, const Round& round, const TeamId& id,
+  [[nodiscard]] std::string lengths_text(const LengthsDiffer& lengths, const Round& round, const GatheringId& id,
                                          std::uint32_t number, const Contributor& from) const;
-  void close_rounds(Team& team, const TeamId& id);
-  void report(Team& team, const TeamId& id, std::uint32_t number, Round& round);
-  void deliver(const TeamId& id, std::uint32_t number, Round& round);
-  void give_up(const TeamId& id, std::uint32_t number, const CallbackTarget& target);
-  void tell_if_lazy(Team& team, const TeamId& id);
-  [[nodiscard]] std::string name_of(const Contributor& who, const TeamId& id) const;
-  [[nodiscard]] std::string round_text(const TeamId& id, std::uint32_t number) const;
+  void close_rounds(Gathering& gathering, const GatheringId& id);
+  void report(Gathering& gathering, const GatheringId& id, std::uint32_t number, Round& round);
+  void deliver(const GatheringId& id, std::uint32_t number, Round& round);
+  void give_up(const GatheringId& id, std::uint32_t number, const CallbackTarget& target);
+  void tell_if_lazy(Gathering& gathering, const GatheringId& id);
+  [[nodiscard]] std::string name_of(const Contributor& who, const GatheringId& id) const;
+  [[nodiscard]] std::string round_text(const GatheringId& id, std::uint32_t number) const;
 
-  const TeamsNeighbours* with_ = nullptr;
-  std::unordered_map<TeamId, Team, TeamHash> teams_;
+  const GatheringsNeighbours* with_ = nullptr;
+  std::unordered_map<GatheringId, Gathering, GatheringHash> gatherings_;
   std::vector<Definition> early_definitions_;  ///< Of arrays whose creation has not come yet.
   CallbackFunctions functions_;
   std::uint32_t sections_made_ = 0;
   unsigned at_work_ = 0;
 };
 
-/// A call of the teams of another rank (or of this one) that the ending does not count.
+/// A call of the gatherings of another rank (or of this one) that the ending does not count.
 template <auto Method, typename... As>
 void tell(Core& core, std::int32_t rank, const As&... arguments) {
-  using Entry = EntryOf<Teams, Method>;
+  using Entry = EntryOf<Gatherings, Method>;
   const auto open = [&](std::size_t bytes) {
-    return open_call(core, Teams::target_on(rank), Entry::get(), {}, 0, bytes);
+    return open_call(core, Gatherings::target_on(rank), Entry::get(), {}, 0, bytes);
   };
   Outgoing outgoing = PackAs<typename Entry::Traits::Arguments>::pack(open, arguments...);
   auto& message = *static_cast<am::Message*>(outgoing.message);

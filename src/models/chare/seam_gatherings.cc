@@ -6,7 +6,8 @@
 namespace brant::detail {
 namespace {
 
-/// A call of an entry of `Teams` whose last argument is a blob that the caller fills: `Outgoing::args` is its begin.
+/// A call of an entry of `Gatherings` whose last argument is a blob that the caller fills: `Outgoing::args` is its
+/// begin.
 template <auto Method, typename... Header>
 Outgoing open_blob(Core& core, std::int32_t rank, const CallOptions& options, std::size_t bytes,
                    const Header&... header) {
@@ -14,8 +15,8 @@ Outgoing open_blob(Core& core, std::int32_t rank, const CallOptions& options, st
   SizeArchive size;
   size(header..., count);
   size.align(16);
-  const auto& entry = EntryOf<Teams, Method>::get();
-  Outgoing outgoing = open_call(core, Teams::target_on(rank), entry, options, 0, size.size() + bytes);
+  const auto& entry = EntryOf<Gatherings, Method>::get();
+  Outgoing outgoing = open_call(core, Gatherings::target_on(rank), entry, options, 0, size.size() + bytes);
   WriteArchive write(outgoing.args);
   write(header..., count);
   write.align(16);
@@ -33,8 +34,9 @@ std::uint64_t define_section(Core& core, std::uint32_t collection, const std::ve
                 fmt::format("rank {}: a section of {} without members: name at least one element", core.context().rank,
                             core.collections().name_of_array(collection)));
   }
-  const std::uint64_t section = core.collections().teams().new_section();
-  tell<&Teams::define>(core, core.context().rank, TeamId{section, collection, 0}, core.context().rank, members);
+  const std::uint64_t section = core.collections().gatherings().new_section();
+  tell<&Gatherings::define>(core, core.context().rank, GatheringId{section, collection, 0}, core.context().rank,
+                            members);
   return section;
 }
 
@@ -62,7 +64,7 @@ Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t byt
       return open_reply(answered, bytes);
     }
     case CallbackKind::function:
-      return open_blob<&Teams::run_function>(core, target.rank, {}, bytes, target.number, target.section);
+      return open_blob<&Gatherings::run_function>(core, target.rank, {}, bytes, target.number, target.section);
     default: return {};
   }
 }
@@ -73,19 +75,19 @@ std::uint32_t expect_callback(Core& core, const Waiting& waiting) {
 }
 
 CallbackTarget keep_function(Core& core, std::function<void(ReadArchive&)> function) {
-  return core.collections().teams().functions().keep(std::move(function), core.context().rank);
+  return core.collections().gatherings().functions().keep(std::move(function), core.context().rank);
 }
 
 void destroy_callback(Core& core, const CallbackTarget& target) {
   if (target.kind == CallbackKind::function) {
-    tell<&Teams::destroy_function>(core, target.rank, target.number, target.section);
+    tell<&Gatherings::destroy_function>(core, target.rank, target.number, target.section);
   } else if (target.kind == CallbackKind::future) {
     core.answers().fail_future(target, Error(Status::canceled, "the callback was destroyed before anybody called it"));
   }
 }
 
 void contribute(Core& core, const Contribution& contribution) {
-  core.collections().teams().contribute_here(contribution);
+  core.collections().gatherings().contribute_here(contribution);
 }
 
 }  // namespace brant::detail

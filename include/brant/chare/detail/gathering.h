@@ -13,15 +13,16 @@
 #include "brant/chare/detail/registry.h"
 #include "brant/chare/index.h"
 
-/// The untyped side of callbacks, sections and reductions: plain functions, implemented in src/models/chare/teams*.cc.
+/// The untyped side of callbacks, sections and reductions: plain functions, implemented in
+/// src/models/chare/gatherings*.cc.
 namespace brant::detail {
 
 /// Who acts together: all elements of a collection (section 0), or a section of them.
-struct TeamId {
+struct GatheringId {
   std::uint64_t section = 0;
   std::uint32_t collection = 0;
   std::uint32_t unused = 0;
-  bool operator==(const TeamId&) const noexcept = default;
+  bool operator==(const GatheringId&) const noexcept = default;
 };
 
 enum class CallbackKind : std::uint8_t { ignore, exit, element, array, section, future, function, everyone };
@@ -81,10 +82,10 @@ struct ReducerInfo : Registered {
   std::unique_ptr<Partial> (*make)() = nullptr;
 };
 
-/// Called for a contribution to a team by one of its elements.
+/// Called for a contribution to a gathering by one of its elements.
 struct Contribution {
   ChareBase* chare = nullptr;
-  TeamId team;
+  GatheringId gathering;
   const ReducerInfo* reducer = nullptr;
   const void* value = nullptr;
   const CallbackTarget* target = nullptr;
@@ -102,8 +103,8 @@ BRANT_API void destroy_callback(Core& core, const CallbackTarget& target);
 
 /// Makes a section; all ranks are told. Throws invalid_argument for no members.
 BRANT_API std::uint64_t define_section(Core& core, std::uint32_t collection, const std::vector<ElementKey>& members);
-BRANT_API Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
-                                  std::size_t bytes);
+BRANT_API Outgoing open_multicast(Core& core, const GatheringId& gathering, std::uint16_t entry,
+                                  const CallOptions& options, std::size_t bytes);
 
 BRANT_API std::int32_t rank_of(Core& core) noexcept;
 

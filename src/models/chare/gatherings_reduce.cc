@@ -7,49 +7,49 @@
 #include "brant/chare/detail/mail.h"
 #include "core/batch_time.h"
 #include "models/chare/busy_mark.h"
+#include "models/chare/gatherings.h"
 #include "models/chare/latecomers.h"
 #include "models/chare/quiet.h"
-#include "models/chare/teams.h"
 
 namespace brant::detail {
 
-std::string Teams::name_of(const Contributor& who, const TeamId& id) const {
+std::string Gatherings::name_of(const Contributor& who, const GatheringId& id) const {
   return fmt::format("{} on rank {}", with_->collections.name_of({id.collection, who.key}), who.rank);
 }
 
-std::string Teams::round_text(const TeamId& id, std::uint32_t number) const {
+std::string Gatherings::round_text(const GatheringId& id, std::uint32_t number) const {
   return fmt::format("reduction {} of {}{}", number, id.section != 0 ? "a section of " : "",
                      with_->collections.name_of_array(id.collection));
 }
 
-std::size_t Teams::alive(const Team& team, const TeamId& id) const {
-  if (id.section != 0) return team.counts.size();
+std::size_t Gatherings::alive(const Gathering& gathering, const GatheringId& id) const {
+  if (id.section != 0) return gathering.counts.size();
   const Collection* collection = with_->collections.ready(id.collection);
   return collection != nullptr ? collection->size() : 0;
 }
 
 /// Nothing is closed while elements are being made.
-bool Teams::settled(const Team& team, const TeamId& id) const {
-  if (!team.known) return false;
+bool Gatherings::settled(const Gathering& gathering, const GatheringId& id) const {
+  if (!gathering.known) return false;
   if (id.section != 0) return true;
   return with_->collections.ready(id.collection) != nullptr && present_birth().collection == nullptr;
 }
 
-Teams::Round& Teams::open_round(Team& team, const TeamId& id, std::uint32_t number) {
-  place(team, id);
-  while (static_cast<std::int32_t>(number - team.next()) >= 0) {
-    const std::uint32_t opened = team.next();
-    team.rounds.emplace_back().since = coarse_now();
-    for (const Child& child : team.children) {
-      if (child.lazy) tell<&Teams::poke>(core(), child.rank, id, opened);
+Gatherings::Round& Gatherings::open_round(Gathering& gathering, const GatheringId& id, std::uint32_t number) {
+  place(gathering, id);
+  while (static_cast<std::int32_t>(number - gathering.next()) >= 0) {
+    const std::uint32_t opened = gathering.next();
+    gathering.rounds.emplace_back().since = coarse_now();
+    for (const Child& child : gathering.children) {
+      if (child.lazy) tell<&Gatherings::poke>(core(), child.rank, id, opened);
     }
   }
-  return team.rounds[number - team.first];
+  return gathering.rounds[number - gathering.first];
 }
 
 /// The first contribution says what the reduction is; the others must agree.
-void Teams::fit(Round& round, const TeamId& id, std::uint32_t number, const ReducerInfo& reducer,
-                const CallbackTarget& target, const Contributor& from) const {
+void Gatherings::fit(Round& round, const GatheringId& id, std::uint32_t number, const ReducerInfo& reducer,
+                     const CallbackTarget& target, const Contributor& from) const {
   if (round.reducer == nullptr) {
     round.reducer = &reducer;
     round.partial = reducer.make();
@@ -78,8 +78,8 @@ void Teams::fit(Round& round, const TeamId& id, std::uint32_t number, const Redu
   refuse(where(round.target), "with another target: " + where(target));
 }
 
-std::string Teams::lengths_text(const LengthsDiffer& lengths, const Round& round, const TeamId& id,
-                                std::uint32_t number, const Contributor& from) const {
+std::string Gatherings::lengths_text(const LengthsDiffer& lengths, const Round& round, const GatheringId& id,
+                                     std::uint32_t number, const Contributor& from) const {
   return fmt::format(
       "{} ({} of {}) does not fit together: {} contributed {} values, {} contributed {}: all contributions have one "
       "length",
@@ -87,10 +87,10 @@ std::string Teams::lengths_text(const LengthsDiffer& lengths, const Round& round
       name_of(from, id), lengths.second);
 }
 
-void Teams::contribute_here(const Contribution& contribution) {
+void Gatherings::contribute_here(const Contribution& contribution) {
   const CountMark work(at_work_);
-  const TeamId& id = contribution.team;
-  Team& team = team_of(id);
+  const GatheringId& id = contribution.gathering;
+  Gathering& gathering = gathering_of(id);
   ChareBase& chare = *contribution.chare;
   const Contributor self{chare.key_, with_->context.rank};
   std::uint32_t* counter = &chare.reductions_;
@@ -101,22 +101,22 @@ void Teams::contribute_here(const Contribution& contribution) {
                               "elements at their homes only; reduce over the array, or move it back first",
                               name_of(self, id), chare.collection_->home_of(chare.key_)));
     }
-    const auto found = team.counts.find(chare.key_);
-    if (chare.collection_id() != id.collection || (team.known && found == team.counts.end())) {
+    const auto found = gathering.counts.find(chare.key_);
+    if (chare.collection_id() != id.collection || (gathering.known && found == gathering.counts.end())) {
       throw Error(Status::invalid_argument, fmt::format("{} contributes to a section of {} that it is no member of",
                                                         name_of(self, {0, chare.collection_id(), 0}),
                                                         with_->collections.name_of_array(id.collection)));
     }
-    counter = found != team.counts.end() ? &found->second : &team.counts[chare.key_];
+    counter = found != gathering.counts.end() ? &found->second : &gathering.counts[chare.key_];
   }
   const std::uint32_t number = *counter;
-  if (static_cast<std::int32_t>(number - team.first) < 0) {
+  if (static_cast<std::int32_t>(number - gathering.first) < 0) {
     throw Error(Status::invalid_argument,
                 fmt::format("{} comes too late to {}, which rank {} closed before the element moved there: move "
                             "elements between reductions, not while one is under way",
                             name_of(self, id), round_text(id, number), with_->context.rank));
   }
-  Round& round = open_round(team, id, number);
+  Round& round = open_round(gathering, id, number);
   fit(round, id, number, *contribution.reducer, *contribution.target, self);
   try {
     round.partial->add(contribution.value, chare.key_);
@@ -125,36 +125,36 @@ void Teams::contribute_here(const Contribution& contribution) {
   }
   ++*counter;
   ++round.passed;
-  close_rounds(team, id);
+  close_rounds(gathering, id);
   // The result comes by message, so it is not here yet. Only now, so that an error above leaves it to the caller.
-  if (contribution.waiting != nullptr) team.waiting[number].push_back(*contribution.waiting);
+  if (contribution.waiting != nullptr) gathering.waiting[number].push_back(*contribution.waiting);
 }
 
-void Teams::close_rounds(Team& team, const TeamId& id) {
-  if (!settled(team, id)) return;
-  place(team, id);
-  while (!team.rounds.empty()) {
-    Round& round = team.rounds.front();
-    if (round.passed != alive(team, id) || round.reported.size() != team.children.size()) return;
-    const std::uint32_t number = team.first++;
+void Gatherings::close_rounds(Gathering& gathering, const GatheringId& id) {
+  if (!settled(gathering, id)) return;
+  place(gathering, id);
+  while (!gathering.rounds.empty()) {
+    Round& round = gathering.rounds.front();
+    if (round.passed != alive(gathering, id) || round.reported.size() != gathering.children.size()) return;
+    const std::uint32_t number = gathering.first++;
     Round closed = std::move(round);
-    team.rounds.pop_front();
-    if (team.parent >= 0) {
-      report(team, id, number, closed);
+    gathering.rounds.pop_front();
+    if (gathering.parent >= 0) {
+      report(gathering, id, number, closed);
     } else {
       deliver(id, number, closed);
     }
   }
 }
 
-void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& round) {
+void Gatherings::report(Gathering& gathering, const GatheringId& id, std::uint32_t number, Round& round) {
   PartialHeader header;
-  header.team = id;
+  header.gathering = id;
   header.round = number;
   header.from = with_->context.rank;
-  team.told_lazy = alive(team, id) == 0 || std::any_of(team.children.begin(), team.children.end(),
-                                                       [](const Child& child) { return child.lazy; });
-  header.lazy = team.told_lazy ? 1 : 0;
+  gathering.told_lazy = alive(gathering, id) == 0 || std::any_of(gathering.children.begin(), gathering.children.end(),
+                                                                 [](const Child& child) { return child.lazy; });
+  header.lazy = gathering.told_lazy ? 1 : 0;
   std::vector<std::byte> bytes;
   if (round.reducer != nullptr) {
     header.reducer = number_of(*round.reducer);
@@ -166,15 +166,16 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
     WriteArchive write(bytes.data());
     round.partial->write(write, false);
   }
-  tell<&Teams::partial>(core(), team.parent, header, Blob{bytes});
+  tell<&Gatherings::partial>(core(), gathering.parent, header, Blob{bytes});
 }
 
-void Teams::partial(const PartialHeader& header, Blob values) {
+void Gatherings::partial(const PartialHeader& header, Blob values) {
   const CountMark work(at_work_);
-  if (with_->collections.has_gone(header.team.collection)) return give_up(header.team, header.round, header.target);
-  Team& team = team_of(header.team);
-  Round& round = open_round(team, header.team, header.round);
-  for (Child& child : team.children) {
+  if (with_->collections.has_gone(header.gathering.collection))
+    return give_up(header.gathering, header.round, header.target);
+  Gathering& gathering = gathering_of(header.gathering);
+  Round& round = open_round(gathering, header.gathering, header.round);
+  for (Child& child : gathering.children) {
     if (child.rank == header.from) child.lazy = header.lazy != 0;
   }
   round.reported.push_back(header.from);
@@ -182,28 +183,28 @@ void Teams::partial(const PartialHeader& header, Blob values) {
     if (header.reducer != 0xffff) {
       const auto* reducer = with_->context.registry.find<ReducerInfo>(header.reducer, RegisteredKind::reducer);
       if (reducer == nullptr) throw Error(Status::internal, "a reduction names an operation that is none");
-      fit(round, header.team, header.round, *reducer, header.target, header.example);
+      fit(round, header.gathering, header.round, *reducer, header.target, header.example);
       ReadArchive read(&chares(), values.bytes.data(), values.bytes.size());
       round.partial->merge(read);
     }
   } catch (const LengthsDiffer& lengths) {
-    return with_->ending.fail_job(lengths_text(lengths, round, header.team, header.round, header.example));
+    return with_->ending.fail_job(lengths_text(lengths, round, header.gathering, header.round, header.example));
   } catch (const Error& error) {
     return with_->ending.fail_job(error.what());
   }
-  close_rounds(team, header.team);
+  close_rounds(gathering, header.gathering);
 }
 
-void Teams::poke(TeamId id, std::uint32_t number) {
+void Gatherings::poke(GatheringId id, std::uint32_t number) {
   const CountMark work(at_work_);
   if (with_->collections.has_gone(id.collection)) return;
-  Team& team = team_of(id);
-  if (static_cast<std::int32_t>(number - team.first) < 0) return;  // answered already
-  open_round(team, id, number);
-  close_rounds(team, id);
+  Gathering& gathering = gathering_of(id);
+  if (static_cast<std::int32_t>(number - gathering.first) < 0) return;  // answered already
+  open_round(gathering, id, number);
+  close_rounds(gathering, id);
 }
 
-void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
+void Gatherings::deliver(const GatheringId& id, std::uint32_t number, Round& round) {
   if (round.reducer == nullptr || round.target.kind == CallbackKind::ignore) return;
   SizeArchive size;
   round.partial->measure(size, true);
@@ -212,7 +213,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
     WriteArchive write(bytes.data());
     round.partial->write(write, true);
     // By message, to this rank too: no coroutine resumes inside another's call.
-    tell<&Teams::result>(core(), with_->context.rank, id, number, Blob{bytes});
+    tell<&Gatherings::result>(core(), with_->context.rank, id, number, Blob{bytes});
     return;
   }
   Outgoing outgoing = open_callback(core(), round.target, size.size());
@@ -222,20 +223,20 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
   post(core(), outgoing);
 }
 
-void Teams::result(TeamId id, std::uint32_t number, Blob value) {
+void Gatherings::result(GatheringId id, std::uint32_t number, Blob value) {
   const CountMark work(at_work_);
   if (with_->collections.has_gone(id.collection)) return;
-  Team& team = team_of(id);
-  for (const Child& child : team.children) {
-    tell<&Teams::result>(core(), child.rank, id, number, value);
+  Gathering& gathering = gathering_of(id);
+  for (const Child& child : gathering.children) {
+    tell<&Gatherings::result>(core(), child.rank, id, number, value);
   }
   tell_waiting(id, number, value);
 }
 
-void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
+void Gatherings::tell_waiting(GatheringId id, std::uint32_t number, Blob value) {
   const CountMark work(at_work_);
   if (with_->collections.has_gone(id.collection)) return;
-  auto& waiting_for = team_of(id).waiting;
+  auto& waiting_for = gathering_of(id).waiting;
   const auto found = waiting_for.find(number);
   if (found == waiting_for.end()) return;
   std::vector<Waiting> due = std::move(found->second);
@@ -250,57 +251,57 @@ void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
   if (told == due.size()) return;
   with_->activity.time_used_up = true;
   due.erase(due.begin(), due.begin() + told);
-  team_of(id).waiting.emplace(number, std::move(due));
-  tell<&Teams::tell_waiting>(core(), with_->context.rank, id, number, value);
+  gathering_of(id).waiting.emplace(number, std::move(due));
+  tell<&Gatherings::tell_waiting>(core(), with_->context.rank, id, number, value);
 }
 
-std::uint32_t Teams::first_round(std::uint32_t collection) noexcept {
-  if (teams_.empty()) return 0;
-  const auto found = teams_.find({0, collection, 0});
-  return found == teams_.end() ? 0 : found->second.next();
+std::uint32_t Gatherings::first_round(std::uint32_t collection) noexcept {
+  if (gatherings_.empty()) return 0;
+  const auto found = gatherings_.find({0, collection, 0});
+  return found == gatherings_.end() ? 0 : found->second.next();
 }
 
 /// An element takes no part in what had begun here before it. (What it contributed in its constructor is counted.)
-void Teams::born(const Collection& collection, std::uint32_t first_round) {
-  if (teams_.empty()) return;
+void Gatherings::born(const Collection& collection, std::uint32_t first_round) {
+  if (gatherings_.empty()) return;
   const CountMark work(at_work_);
-  const TeamId id{0, collection.id(), 0};
-  const auto found = teams_.find(id);
-  if (found == teams_.end()) return;
-  Team& team = found->second;
-  for (std::uint32_t number = team.first; number != team.next(); ++number) {
-    if (static_cast<std::int32_t>(first_round - number) > 0) ++team.rounds[number - team.first].passed;
+  const GatheringId id{0, collection.id(), 0};
+  const auto found = gatherings_.find(id);
+  if (found == gatherings_.end()) return;
+  Gathering& gathering = found->second;
+  for (std::uint32_t number = gathering.first; number != gathering.next(); ++number) {
+    if (static_cast<std::int32_t>(first_round - number) > 0) ++gathering.rounds[number - gathering.first].passed;
   }
-  close_rounds(team, id);
+  close_rounds(gathering, id);
 }
 
-void Teams::gone(const Collection& collection, const ChareBase& element, Gone how) noexcept {
+void Gatherings::gone(const Collection& collection, const ChareBase& element, Gone how) noexcept {
   const CountMark work(at_work_);
-  for (auto& [id, team] : teams_) {
+  for (auto& [id, gathering] : gatherings_) {
     if (id.collection != collection.id()) continue;
     std::uint32_t next = element.reductions_;
     if (id.section != 0) {
       if (how == Gone::elsewhere) continue;
-      const auto member = team.counts.find(element.key_);
-      if (member == team.counts.end()) continue;
+      const auto member = gathering.counts.find(element.key_);
+      if (member == gathering.counts.end()) continue;
       next = member->second;
-      team.counts.erase(member);
+      gathering.counts.erase(member);
     }
-    for (std::uint32_t number = team.first; number != team.next(); ++number) {
-      if (static_cast<std::int32_t>(next - number) > 0) --team.rounds[number - team.first].passed;
+    for (std::uint32_t number = gathering.first; number != gathering.next(); ++number) {
+      if (static_cast<std::int32_t>(next - number) > 0) --gathering.rounds[number - gathering.first].passed;
     }
     try {
-      close_rounds(team, id);
-      tell_if_lazy(team, id);
+      close_rounds(gathering, id);
+      tell_if_lazy(gathering, id);
     } catch (const std::exception& error) {
-      with_->ending.fail_job(
-          fmt::format("{} could not go on after a chare was destroyed: {}", round_text(id, team.first), error.what()));
+      with_->ending.fail_job(fmt::format("{} could not go on after a chare was destroyed: {}",
+                                         round_text(id, gathering.first), error.what()));
     }
   }
 }
 
 /// Every rank that knows where a result was to go says that there is none: who waits takes the first.
-void Teams::give_up(const TeamId& id, std::uint32_t number, const CallbackTarget& target) {
+void Gatherings::give_up(const GatheringId& id, std::uint32_t number, const CallbackTarget& target) {
   if (target.kind != CallbackKind::future) return;
   with_->answers.fail_future(
       target, Error(Status::not_found, fmt::format("{} has no result: the array was destroyed before all "
@@ -308,65 +309,66 @@ void Teams::give_up(const TeamId& id, std::uint32_t number, const CallbackTarget
                                                    round_text(id, number))));
 }
 
-void Teams::forget(std::uint32_t collection, std::vector<Waiting>& unanswered) {
+void Gatherings::forget(std::uint32_t collection, std::vector<Waiting>& unanswered) {
   const CountMark work(at_work_);
-  for (auto at = teams_.begin(); at != teams_.end();) {
-    auto& [id, team] = *at;
+  for (auto at = gatherings_.begin(); at != gatherings_.end();) {
+    auto& [id, gathering] = *at;
     if (id.collection != collection) {
       ++at;
       continue;
     }
-    for (std::uint32_t number = team.first; number != team.next(); ++number) {
-      give_up(id, number, team.rounds[number - team.first].target);
+    for (std::uint32_t number = gathering.first; number != gathering.next(); ++number) {
+      give_up(id, number, gathering.rounds[number - gathering.first].target);
     }
-    for (auto& [number, list] : team.waiting) unanswered.insert(unanswered.end(), list.begin(), list.end());
-    at = teams_.erase(at);
+    for (auto& [number, list] : gathering.waiting) unanswered.insert(unanswered.end(), list.begin(), list.end());
+    at = gatherings_.erase(at);
   }
-  std::erase_if(early_definitions_, [&](const Definition& early) { return early.team.collection == collection; });
+  std::erase_if(early_definitions_, [&](const Definition& early) { return early.gathering.collection == collection; });
 }
 
 /// A rank whose last element has gone hears of reductions from its parent only, which must know.
-void Teams::tell_if_lazy(Team& team, const TeamId& id) {
-  if (team.told_lazy || team.parent < 0) return;
-  const bool lazy = alive(team, id) == 0 || std::any_of(team.children.begin(), team.children.end(),
-                                                        [](const Child& child) { return child.lazy; });
+void Gatherings::tell_if_lazy(Gathering& gathering, const GatheringId& id) {
+  if (gathering.told_lazy || gathering.parent < 0) return;
+  const bool lazy = alive(gathering, id) == 0 || std::any_of(gathering.children.begin(), gathering.children.end(),
+                                                             [](const Child& child) { return child.lazy; });
   if (!lazy) return;
-  team.told_lazy = true;
-  tell<&Teams::became_lazy>(core(), team.parent, id, with_->context.rank);
+  gathering.told_lazy = true;
+  tell<&Gatherings::became_lazy>(core(), gathering.parent, id, with_->context.rank);
 }
 
-void Teams::became_lazy(TeamId id, std::int32_t rank) {
+void Gatherings::became_lazy(GatheringId id, std::int32_t rank) {
   const CountMark work(at_work_);
   if (with_->collections.has_gone(id.collection)) return;
-  Team& team = team_of(id);
-  for (Child& child : team.children) {
+  Gathering& gathering = gathering_of(id);
+  for (Child& child : gathering.children) {
     if (child.rank == rank) child.lazy = true;
   }
-  for (std::uint32_t number = team.first; number != team.next(); ++number) {
-    tell<&Teams::poke>(core(), rank, id, number);
+  for (std::uint32_t number = gathering.first; number != gathering.next(); ++number) {
+    tell<&Gatherings::poke>(core(), rank, id, number);
   }
-  tell_if_lazy(team, id);
+  tell_if_lazy(gathering, id);
 }
 
-void Teams::collection_ready(std::uint32_t collection) {
+void Gatherings::collection_ready(std::uint32_t collection) {
   const CountMark work(at_work_);
   for (std::size_t i = 0; i < early_definitions_.size();) {
-    if (early_definitions_[i].team.collection != collection) {
+    if (early_definitions_[i].gathering.collection != collection) {
       ++i;
       continue;
     }
     const Definition definition = std::move(early_definitions_[i]);
     early_definitions_.erase(early_definitions_.begin() + static_cast<std::ptrdiff_t>(i));
-    install(team_of(definition.team), definition.team, definition.members, *with_->collections.find(collection));
+    install(gathering_of(definition.gathering), definition.gathering, definition.members,
+            *with_->collections.find(collection));
   }
-  const TeamId id{0, collection, 0};
-  if (const auto found = teams_.find(id); found != teams_.end()) close_rounds(found->second, id);
+  const GatheringId id{0, collection, 0};
+  if (const auto found = gatherings_.find(id); found != gatherings_.end()) close_rounds(found->second, id);
 }
 
-void Teams::describe(std::vector<std::string>& lines, std::size_t limit) {
-  for (auto& [id, team] : teams_) {
-    for (std::uint32_t number = team.first; number != team.next() && lines.size() < limit; ++number) {
-      const Round& round = team.rounds[number - team.first];
+void Gatherings::describe(std::vector<std::string>& lines, std::size_t limit) {
+  for (auto& [id, gathering] : gatherings_) {
+    for (std::uint32_t number = gathering.first; number != gathering.next() && lines.size() < limit; ++number) {
+      const Round& round = gathering.rounds[number - gathering.first];
       std::string missing;
       std::size_t count = 0;
       const auto lacks = [&](const ElementKey& key, std::uint32_t next) {
@@ -374,7 +376,7 @@ void Teams::describe(std::vector<std::string>& lines, std::size_t limit) {
         if (++count == 1) missing = with_->collections.name_of({id.collection, key});
       };
       if (id.section != 0) {
-        for (const auto& [key, next] : team.counts) lacks(key, next);
+        for (const auto& [key, next] : gathering.counts) lacks(key, next);
       } else if (const Collection* collection = with_->collections.ready(id.collection)) {
         for (const ChareBase* chare : collection->slots()) {
           if (chare != nullptr) lacks(chare->key_, chare->reductions_);
