@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
 
@@ -75,6 +76,9 @@ void Transport::send(SendRequest& request) noexcept {
   const RankId to = request.communicator->id_of(request.destination);
   if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
   const std::size_t bytes = request.source.bytes();
+  if (checks() != nullptr) [[unlikely]] {
+    if (const Status status = send_label(request, to); status != Status::ok) return request.end(error_class_of(status));
+  }
   if (copy_to_posted(request, to)) return;
   const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
   const bool synchronous = request.mode == SendMode::synchronous;
@@ -149,7 +153,12 @@ bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<co
   const std::size_t room = receive.landing.bytes();
   receive.outcome = {.source = key.source, .tag = key.tag, .error = MPI_SUCCESS, .bytes = std::min(data.size(), room)};
   receive.landing.unpack(data.data(), receive.outcome.bytes);
-  receive.end(data.size() > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  receive.outcome.error = data.size() > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  if (checks() != nullptr && MessageLabels::label(key.context)) [[unlikely]] {
+    if (!checks()->labels.fits(checks()->labels.take(Process::slot_of(rank.id), key), receive))
+      receive.outcome.error = MPI_ERR_TYPE;
+  }
+  receive.end(receive.outcome.error);
   return true;
 }
 
@@ -225,6 +234,18 @@ Status Transport::say(Rank to, const Envelope& envelope, const Body& body) noexc
   const Status status = messenger_.send(to, am::ServiceId::mpi, *message, am::Flow::urgent);
   if (status != Status::ok) messenger_.release(*message);
   return status;
+}
+
+Status Transport::send_label(const SendRequest& request, RankId to) noexcept {
+  if (!MessageLabels::label(request.context)) return Status::ok;
+  return status_of([&] {
+    const MessageLabel label = MessageLabel::of(request.source);
+    const Envelope envelope = envelope_of(request, to, Word::label);
+    const Rank process = Process::process_of(to);
+    if (process.value != engine_.job().rank) return say(process, envelope, label);
+    checks()->labels.add(envelope.target, envelope.key(), label);
+    return Status::ok;
+  });
 }
 
 /// Where the data lies that is to travel. With gaps, the CPU packs what it reaches; a device packs as it copies.
@@ -310,6 +331,7 @@ bool Transport::is_sound(const am::Message& message) const noexcept {
     case Word::answered:
     case Word::parting:
     case Word::met: return message.bytes == sizeof(DoorWord);
+    case Word::label: return message.bytes == sizeof(MessageLabel);
     case Word::matched: return true;
   }
   return false;
@@ -341,6 +363,10 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
     self.early_data_.give_back(from, body_of<EarlyCredit>(message));
     return self.messenger_.release(message);
   }
+  if (envelope.word == Word::label) {
+    if (checks() != nullptr) checks()->labels.add(envelope.target, envelope.key(), body_of<MessageLabel>(message));
+    return self.messenger_.release(message);
+  }
   if (envelope.word >= Word::knock) {
     const auto word = body_of<DoorWord>(message);
     self.messenger_.release(message);
@@ -367,11 +393,24 @@ bool Transport::take_in_place(void* context, const am::WireHeader& header, std::
   return rank != nullptr && land_in_place(*rank, envelope.key(), data);
 }
 
+namespace {
+
+/// Of a message that a receive has just taken.
+void pin_label(const RankState& rank, const am::Message& message) noexcept {
+  if (checks() == nullptr) [[likely]]
+    return;
+  const MatchKey key = message.header<Envelope>().key();
+  if (MessageLabels::label(key.context)) checks()->labels.pin(message, Process::slot_of(rank.id), key);
+}
+
+}  // namespace
+
 void Transport::arrive(RankState& rank, am::Message& message) noexcept {
   PostedReceive* const taken = rank.matching.take_receive(message.header<Envelope>().key());
   if (taken == nullptr) return keep(rank, message);
   auto& request = static_cast<ReceiveRequest&>(*taken);
   request.posted = false;
+  pin_label(rank, message);
   receive(request, message);
 }
 
@@ -415,6 +454,7 @@ am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexce
   rank.matching.remove(*early);
   early_.give_back(early);
   early_units_[Rank{message->peer}] -= message->units;
+  pin_label(rank, *message);
   return message;
 }
 
@@ -436,6 +476,8 @@ void Transport::receive(ReceiveRequest& request, am::Message& message) noexcept 
   request.outcome.tag = envelope.tag;
   request.outcome.bytes = std::min(bytes, request.landing.bytes());
   request.outcome.error = bytes > request.landing.bytes() ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  if (checks() != nullptr && !checks()->labels.fits(checks()->labels.take_pinned(message), request)) [[unlikely]]
+    request.outcome.error = MPI_ERR_TYPE;
   if (envelope.word == Word::request) return land_announced(request, message);
   if (envelope.word == Word::accompanied) return land_accompanied(request, message);
   if (envelope.word == Word::eager_synchronous) {

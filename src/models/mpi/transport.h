@@ -86,6 +86,7 @@ class Transport final : private Poller {
   void post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept;
   [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;
   [[nodiscard]] bool send_at_once(SendRequest& request, RankId to) noexcept;
+  [[nodiscard]] Status send_label(const SendRequest& request, RankId to) noexcept;
   template <typename Body>
   Status say(Rank to, const Envelope& envelope, const Body& body) noexcept;
   unsigned poll() noexcept override;

@@ -21,6 +21,8 @@ class TypedBuffer {
   TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type);
   /// One of several that lie one behind the other, with `count` elements each. Throws the same.
   static TypedBuffer partition(const void* address, int number, MPI_Count count, MPI_Datatype type);
+  /// The same data where `pack_any` has put it: in one run of host memory.
+  [[nodiscard]] TypedBuffer packed_at(std::byte* copy) const noexcept;
 
   /// Of the data, without gaps.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -31,6 +33,8 @@ class TypedBuffer {
   [[nodiscard]] bool contiguous() const noexcept { return contiguous_; }
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] Buffer run() const noexcept { return {data_, bytes_, kind_}; }
+  /// Some of these bytes lie between its first and its last one.
+  [[nodiscard]] bool overlaps(const std::byte* base, std::size_t bytes) const noexcept;
 
   /// For memory that the CPU reaches.
   void pack(std::byte* to) const noexcept;
@@ -56,5 +60,11 @@ class TypedBuffer {
   bool contiguous_ = true;
   DatatypeRef type_;
 };
+
+/// Two ranges of memory have bytes in common.
+[[nodiscard]] inline bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+                                  std::size_t b_bytes) noexcept {
+  return a_bytes != 0 && b_bytes != 0 && a < b + b_bytes && b < a + a_bytes;
+}
 
 }  // namespace brant::mpi
