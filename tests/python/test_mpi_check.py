@@ -12,6 +12,7 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, size;
 
@@ -200,6 +201,23 @@ static void deadlock(void) {
   MPI_Recv(&value, 1, MPI_INT, 1 - rank, 5, copy, MPI_STATUS_IGNORE);
 }
 
+/* More than a window of messages takes, with the labels of them before the messages. */
+static void many(void) {
+  enum { count = 70000 };
+  static MPI_Request requests[count];
+  static int value = 5;
+  int wrong = 0;
+  if (rank == 0) {
+    for (int i = 0; i < count; ++i) MPI_Isend(&value, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &requests[i]);
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+  } else {
+    usleep(200000);
+    for (int i = 0; i < count; ++i)
+      wrong += MPI_Recv(&value, 1, i % 1000 == 7 ? MPI_FLOAT : MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE) != 0;
+    printf("wrong: %d\n", wrong);
+  }
+}
+
 /* One is begun and one waits while a member is gone. */
 static void dies(void) {
   int sum = 0, other = 0;
@@ -228,6 +246,7 @@ int main(int argc, char** argv) {
   if (is(what, "leaks")) leaks();
   if (is(what, "deadlock")) deadlock();
   if (is(what, "die")) dies();
+  if (is(what, "many")) many();
   if (argc > 2) collectives(argv[2]);
   MPI_Finalize();
   return 0;
@@ -278,6 +297,12 @@ def test_without_the_checks_the_bytes_arrive(program, what):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "receive: success" in done.stdout
     assert "TYPE" not in done.stdout
+
+
+def test_labels_wait_for_room_as_messages_do(program):
+    done = run(program, "many")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "wrong: 70" in done.stdout
 
 
 def test_without_a_handler_the_job_ends_with_the_finding(program):

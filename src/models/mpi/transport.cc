@@ -103,14 +103,14 @@ void Transport::send(SendRequest& request) noexcept {
     std::memcpy(message->data, &announcement, sizeof announcement);
   }
   message->set_header(envelope);
-  post(Process::process_of(to), *message, request, eager && !synchronous);
+  post(Process::process_of(to), *message, &request, eager && !synchronous);
 }
 
 namespace {
 
 /// Whom a message belongs to that waits for room. Who tries to send it may use these words meanwhile.
-void mark(am::Message& message, SendRequest& request, bool ends_when_sent) noexcept {
-  message.scratch[0] = reinterpret_cast<std::uintptr_t>(&request);
+void mark(am::Message& message, SendRequest* request, bool ends_when_sent) noexcept {
+  message.scratch[0] = reinterpret_cast<std::uintptr_t>(request);
   message.scratch[1] = ends_when_sent ? 1 : 0;
 }
 
@@ -176,23 +176,24 @@ bool Transport::send_at_once(SendRequest& request, RankId to) noexcept {
   return true;
 }
 
-void Transport::post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept {
+void Transport::post(Rank to, am::Message& message, SendRequest* request, bool ends_when_sent) noexcept {
   if (to.value == engine_.job().rank) {
     message.peer = to.value;
     message.units = 0;
-    if (ends_when_sent) request.end(MPI_SUCCESS);
+    if (ends_when_sent) request->end(MPI_SUCCESS);
     return arrive(*process_.rank_at(message.header<Envelope>().target), message);
   }
   am::MessageList& waiting = waiting_[to];
   if (waiting.empty()) {
     const Status status = messenger_.send(to, am::ServiceId::mpi, message);
     if (status == Status::ok) {
-      if (ends_when_sent) request.end(MPI_SUCCESS);
+      if (ends_when_sent) request->end(MPI_SUCCESS);
       return;
     }
     if (status != Status::limit_reached) {
       messenger_.release(message);
-      return request.end(error_class_of(status));
+      if (request != nullptr) request->end(error_class_of(status));
+      return;
     }
   }
   mark(message, request, ends_when_sent);
@@ -205,7 +206,7 @@ unsigned Transport::poll() noexcept {
   unsigned events = 0;
   waiting_.for_each([&](Rank to, am::MessageList& list) {
     while (am::Message* message = list.front()) {
-      auto& request = *reinterpret_cast<SendRequest*>(message->scratch[0]);
+      auto* const request = reinterpret_cast<SendRequest*>(message->scratch[0]);
       const bool ends_when_sent = message->scratch[1] != 0;
       list.pop_front();
       const Status status = messenger_.send(to, am::ServiceId::mpi, *message);
@@ -217,7 +218,7 @@ unsigned Transport::poll() noexcept {
       --waiting_count_;
       ++events;
       if (status != Status::ok) messenger_.release(*message);
-      if (status != Status::ok || ends_when_sent) request.end(error_class_of(status));
+      if (request != nullptr && (status != Status::ok || ends_when_sent)) request->end(error_class_of(status));
     }
   });
   if (waiting_count_ == 0) engine_.pollers().detach(*this);
@@ -242,8 +243,15 @@ Status Transport::send_label(const SendRequest& request, RankId to) noexcept {
     const MessageLabel label = MessageLabel::of(request.source);
     const Envelope envelope = envelope_of(request, to, Word::label);
     const Rank process = Process::process_of(to);
-    if (process.value != engine_.job().rank) return say(process, envelope, label);
-    checks()->labels.add(envelope.target, envelope.key(), label);
+    if (process.value == engine_.job().rank) {
+      checks()->labels.add(envelope.target, envelope.key(), label);
+      return Status::ok;
+    }
+    am::Message* const message = messenger_.make(sizeof label);
+    if (message == nullptr) return Status::no_memory;
+    std::memcpy(message->data, &label, sizeof label);
+    message->set_header(envelope);
+    post(process, *message, nullptr, false);
     return Status::ok;
   });
 }
