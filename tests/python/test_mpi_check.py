@@ -150,6 +150,16 @@ static void collectives(const char* what) {
     int two[2] = {0, 0};
     code = MPI_Bcast(two, rank == 1 ? 2 : 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
+  if (is(what, "making")) {
+    MPI_Comm copy;
+    code = rank == 1 ? MPI_Barrier(MPI_COMM_WORLD) : MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  }
+  if (is(what, "window")) {
+    MPI_Comm copy;
+    MPI_Win window;
+    code = rank == 1 ? MPI_Comm_dup(MPI_COMM_WORLD, &copy)
+                     : MPI_Win_create(&one, sizeof one, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  }
   if (is(what, "begun")) {
     MPI_Iallreduce(&one, &sum, 1, MPI_INT, rank == 1 ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD, &request);
     code = MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -329,6 +339,8 @@ FINDINGS = {
     "op": ("OP", "called MPI_Allreduce (MPI_SUM, MPI_INT); rank 1 called MPI_Allreduce (MPI_MAX, MPI_INT)."),
     "type": ("TYPE", "called MPI_Bcast (root 0, MPI_INT); rank 1 called MPI_Bcast (root 0, MPI_FLOAT)."),
     "count": ("TYPE", "called MPI_Bcast (root 0, MPI_INT); rank 1 called MPI_Bcast (root 0, 2 x MPI_INT)."),
+    "making": ("OTHER", "called MPI_Comm_dup; rank 1 called MPI_Barrier."),
+    "window": ("OTHER", "called MPI_Win_create; rank 1 called MPI_Comm_dup."),
     "begun": ("OP", "called MPI_Iallreduce (MPI_SUM, MPI_INT); rank 1 called MPI_Iallreduce (MPI_MAX, MPI_INT)."),
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/checks/same_call.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/duplicate_request.h"
 #include "models/mpi/dynamic/connections.h"
@@ -184,6 +185,7 @@ namespace {
 void duplicate(Communicator& c, MPI_Comm comm, const decltype(Info::entries)& hints, MPI_Comm* newcomm) {
   require_place(static_cast<const void*>(newcomm), "newcomm");
   *newcomm = MPI_COMM_NULL;
+  require_same_call(c);
   std::unique_ptr<Communicator> made = make_alike(current_rank(), c);
   copy_contents(c, comm, *made);
   made->info.entries = hints;
@@ -242,13 +244,15 @@ int comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
   });
 }
 
-/// Of one group, those that are not in the new one need not take part, since its members agree among themselves.
+/// Of one group, those that are not in the new one need not take part, since its members agree among themselves; the
+/// standard has all of them call it, which is checked where calls are.
 int comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) noexcept {
   return on_communicator("MPI_Comm_create", comm, [&](Communicator& c) {
     require_place(static_cast<const void*>(newcomm), "newcomm");
     if (c.between_groups()) {
       create_between(c, *shared_members_of(group), newcomm);
     } else {
+      require_same_call(c);
       create_within(c, shared_members_of(group), Making::kNoTag, newcomm);
     }
   });
