@@ -8,6 +8,7 @@ pytestmark = needs_brant
 
 PROGRAM = r"""
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,27 @@ static void many(void) {
   }
 }
 
+static MPI_Comm thread_comm;
+
+static void* reduces(void* failed) {
+  int sum = 0;
+  for (int i = 0; i < 500; ++i)
+    *(int*)failed += MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, thread_comm) != MPI_SUCCESS || sum != 1;
+  return NULL;
+}
+
+/* Each thread has collectives of its own, which are no finding of the other's. */
+static void threads(void) {
+  pthread_t other;
+  int failed = 0, failed_there = 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &thread_comm);
+  pthread_create(&other, NULL, reduces, &failed_there);
+  for (int i = 0; i < 500; ++i) failed += MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS;
+  pthread_join(other, NULL);
+  MPI_Comm_free(&thread_comm);
+  printf("failed: %d and %d\n", failed, failed_there);
+}
+
 /* One is begun and one waits while a member is gone. */
 static void dies(void) {
   int sum = 0, other = 0;
@@ -240,7 +262,8 @@ static void dies(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int level;
+  MPI_Init_thread(&argc, &argv, is(argv[1], "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (!getenv("FATAL")) {
@@ -257,6 +280,7 @@ int main(int argc, char** argv) {
   if (is(what, "deadlock")) deadlock();
   if (is(what, "die")) dies();
   if (is(what, "many")) many();
+  if (is(what, "threads")) threads();
   if (argc > 2) collectives(argv[2]);
   MPI_Finalize();
   return 0;
@@ -269,7 +293,7 @@ SHARED = [0, pytest.param(4, marks=needs_ranks)]
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    return compiled(tmp_path_factory.mktemp("check"), PROGRAM, ".c", "-w")
+    return compiled(tmp_path_factory.mktemp("check"), PROGRAM, ".c", "-w", "-pthread")
 
 
 def run(program, *what, ranks=2, shared=0, check=True, limit_s=40, **environment):
@@ -411,6 +435,13 @@ def test_a_deadlock_tells_who_waits_for_whom(program):
     assert "rank 1 is in MPI_Barrier, and waits until all members of its communicator have called MPI_Barrier" in (
         done.stderr
     )
+
+
+def test_threads_have_their_calls_apart(program):
+    done = run(program, "threads")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("failed: 0 and 0") == 2
+    assert done.stderr == ""
 
 
 def test_a_death_ends_what_members_wait_for(program):
