@@ -154,7 +154,7 @@ bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<co
   receive.outcome = {.source = key.source, .tag = key.tag, .error = MPI_SUCCESS, .bytes = std::min(data.size(), room)};
   receive.landing.unpack(data.data(), receive.outcome.bytes);
   receive.outcome.error = data.size() > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-  if (checks() != nullptr && MessageLabels::label(key.context)) [[unlikely]] {
+  if (checks() != nullptr) [[unlikely]] {
     if (!checks()->labels.fits(checks()->labels.take(Process::slot_of(rank.id), key), receive))
       receive.outcome.error = MPI_ERR_TYPE;
   }
@@ -401,24 +401,13 @@ bool Transport::take_in_place(void* context, const am::WireHeader& header, std::
   return rank != nullptr && land_in_place(*rank, envelope.key(), data);
 }
 
-namespace {
-
-/// Of a message that a receive has just taken.
-void pin_label(const RankState& rank, const am::Message& message) noexcept {
-  if (checks() == nullptr) [[likely]]
-    return;
-  const MatchKey key = message.header<Envelope>().key();
-  if (MessageLabels::label(key.context)) checks()->labels.pin(message, Process::slot_of(rank.id), key);
-}
-
-}  // namespace
-
 void Transport::arrive(RankState& rank, am::Message& message) noexcept {
   PostedReceive* const taken = rank.matching.take_receive(message.header<Envelope>().key());
   if (taken == nullptr) return keep(rank, message);
   auto& request = static_cast<ReceiveRequest&>(*taken);
   request.posted = false;
-  pin_label(rank, message);
+  if (checks() != nullptr) [[unlikely]]
+    checks()->labels.pin(message, Process::slot_of(rank.id), message.header<Envelope>().key());
   receive(request, message);
 }
 
@@ -462,7 +451,8 @@ am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexce
   rank.matching.remove(*early);
   early_.give_back(early);
   early_units_[Rank{message->peer}] -= message->units;
-  pin_label(rank, *message);
+  if (checks() != nullptr) [[unlikely]]
+    checks()->labels.pin(*message, Process::slot_of(rank.id), message->header<Envelope>().key());
   return message;
 }
 
