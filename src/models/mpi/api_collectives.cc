@@ -75,6 +75,7 @@ int bcast(const Launch& how, void* buffer, MPI_Count count, MPI_Datatype datatyp
     require_root(c, root);
     const TypedBuffer both(buffer, count, datatype);
     work.call.root = root;
+    work.say(datatype, count);
     if (c.rank == root) {
       work.give_and_get(both);
     } else {
@@ -92,6 +93,7 @@ int gather(const Launch& how, const void* sendbuf, MPI_Count sendcount, MPI_Data
     require_root(c, root);
     work.call.root = root;
     const bool in_place = c.rank == root && sendbuf == MPI_IN_PLACE;
+    in_place ? work.say(recvtype, recvcount) : work.say(sendtype, sendcount);
     if (c.rank == root) {
       const TypedBuffer landing = of_all(c, recvbuf, recvcount, recvtype);
       in_place ? work.give_and_get(landing) : work.get(landing);
@@ -127,6 +129,7 @@ int scatter(const Launch& how, const void* sendbuf, MPI_Count sendcount, MPI_Dat
   return collective(how, comm, CollectiveKind::scatter, across, [&](const Communicator& c, CollectiveWork& work) {
     require_root(c, root);
     work.call.root = root;
+    c.rank == root ? work.say(sendtype, sendcount) : work.say(recvtype, recvcount);
     if (c.rank == root) work.give(of_all(c, sendbuf, sendcount, sendtype));
     if (c.rank == root && recvbuf == MPI_IN_PLACE) {
       work.get_nothing(TypedBuffer(sendbuf, sendcount, sendtype).bytes());
@@ -166,6 +169,7 @@ int allgather(const Launch& how, const void* sendbuf, MPI_Count sendcount, MPI_D
   };
   return collective(how, comm, CollectiveKind::allgather, across, [&](const Communicator& c, CollectiveWork& work) {
     const TypedBuffer landing = of_all(c, recvbuf, recvcount, recvtype);
+    sendbuf == MPI_IN_PLACE ? work.say(recvtype, recvcount) : work.say(sendtype, sendcount);
     if (sendbuf == MPI_IN_PLACE) return work.give_and_get(landing);
     work.get(landing);
     work.give(TypedBuffer(sendbuf, sendcount, sendtype));
@@ -192,6 +196,7 @@ int alltoall(const Launch& how, const void* sendbuf, MPI_Count sendcount, MPI_Da
   };
   return collective(how, comm, CollectiveKind::alltoall, across, [&](const Communicator& c, CollectiveWork& work) {
     const TypedBuffer landing = of_all(c, recvbuf, recvcount, recvtype);
+    sendbuf == MPI_IN_PLACE ? work.say(recvtype, recvcount) : work.say(sendtype, sendcount);
     if (sendbuf == MPI_IN_PLACE) return work.give_and_get(landing);
     work.get(landing);
     work.give(of_all(c, sendbuf, sendcount, sendtype));
@@ -237,6 +242,7 @@ int reduce_same(const Launch& how, CollectiveKind kind, const void* sendbuf, voi
                 MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const Across& across) noexcept {
   return collective(how, comm, kind, across, [&](const Communicator&, CollectiveWork& work) {
     const TypedBuffer landing(recvbuf, count, datatype);
+    work.say(datatype, count);
     if (sendbuf == MPI_IN_PLACE) return work.combine(op, datatype, nullptr, &landing, true);
     const TypedBuffer source(sendbuf, count, datatype);
     work.combine(op, datatype, &source, &landing, false);
@@ -258,6 +264,7 @@ int reduce(const Launch& how, const void* sendbuf, void* recvbuf, MPI_Count coun
     TypedBuffer landing;
     if (!in_place) source = TypedBuffer(sendbuf, count, datatype);
     if (c.rank == root) landing = TypedBuffer(recvbuf, count, datatype);
+    work.say(datatype, count);
     work.combine(op, datatype, in_place ? nullptr : &source, c.rank == root ? &landing : nullptr, in_place);
   });
 }
@@ -293,6 +300,7 @@ void scatter_reduced(const Communicator& c, CollectiveWork& work, const void* se
   const bool in_place = sendbuf == MPI_IN_PLACE;
   const TypedBuffer source(in_place ? recvbuf : sendbuf, all, datatype);
   const TypedBuffer landing(recvbuf, own, datatype);
+  work.say(datatype, all);
   const auto element = [&]() -> std::uint64_t {
     const Datatype& type = datatype_of(datatype);
     return static_cast<std::uint64_t>(type.contiguous() ? type.size() : type.extent());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/checks/same_call.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/duplicate_request.h"
 #include "models/mpi/dynamic/connections.h"
@@ -179,23 +180,28 @@ int comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) noexcept {
   });
 }
 
+namespace {
+
+void duplicate(Communicator& c, MPI_Comm comm, const decltype(Info::entries)& hints, MPI_Comm* newcomm) {
+  require_place(static_cast<const void*>(newcomm), "newcomm");
+  *newcomm = MPI_COMM_NULL;
+  require_same_call(c);
+  std::unique_ptr<Communicator> made = make_alike(current_rank(), c);
+  copy_contents(c, comm, *made);
+  made->info.entries = hints;
+  *newcomm = publish(std::move(made), c);
+}
+
+}  // namespace
+
 int comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) noexcept {
   return on_communicator("MPI_Comm_dup_with_info", comm, [&](Communicator& c) {
-    require_place(static_cast<const void*>(newcomm), "newcomm");
-    *newcomm = MPI_COMM_NULL;
-    std::unique_ptr<Communicator> made = make_alike(current_rank(), c);
-    copy_contents(c, comm, *made);
-    if (info != MPI_INFO_NULL) made->info.entries = info_of(info).entries;
-    *newcomm = publish(std::move(made), c);
+    duplicate(c, comm, info != MPI_INFO_NULL ? info_of(info).entries : decltype(c.info.entries){}, newcomm);
   });
 }
 
 int comm_dup(MPI_Comm comm, MPI_Comm* newcomm) noexcept {
-  return on_communicator("MPI_Comm_dup", comm, [&](Communicator& c) {
-    const int outcome = comm_dup_with_info(comm, MPI_INFO_NULL, newcomm);
-    if (outcome == MPI_SUCCESS) communicator_of(*newcomm).info.entries = c.info.entries;
-    return outcome;
-  });
+  return on_communicator("MPI_Comm_dup", comm, [&](Communicator& c) { duplicate(c, comm, c.info.entries, newcomm); });
 }
 
 int comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) noexcept {
@@ -238,13 +244,15 @@ int comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
   });
 }
 
-/// Of one group, those that are not in the new one need not take part, since its members agree among themselves.
+/// Of one group, those that are not in the new one need not take part, since its members agree among themselves; the
+/// standard has all of them call it, which is checked where calls are.
 int comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) noexcept {
   return on_communicator("MPI_Comm_create", comm, [&](Communicator& c) {
     require_place(static_cast<const void*>(newcomm), "newcomm");
     if (c.between_groups()) {
       create_between(c, *shared_members_of(group), newcomm);
     } else {
+      require_same_call(c);
       create_within(c, shared_members_of(group), Making::kNoTag, newcomm);
     }
   });
@@ -257,6 +265,8 @@ int comm_free(MPI_Comm* comm) noexcept {
     require(outcome == MPI_SUCCESS, outcome, "the program's function that deletes an attribute failed");
     if (*comm == current_rank().parent) current_rank().parent = MPI_COMM_NULL;
     *comm = MPI_COMM_NULL;
+    if (checks() != nullptr) [[unlikely]]
+      checks()->census.remove(&c);
     drop_communicator(c);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -59,6 +60,15 @@ void require_no_other_call() noexcept {
           "have to return first");
 }
 
+/// Objects of sessions that are still open may be freed later.
+void report_what_is_left(const RankState& rank) {
+  if (rank.sessions().count() != 0) return;
+  const std::string left = checks()->census.left_by(rank.id);
+  if (left.empty()) return;
+  std::fprintf(stderr, "brant MPI: rank %d calls MPI_Finalize and has not freed what it made: %s\n", rank.id.value,
+               left.c_str());
+}
+
 }  // namespace
 
 Runtime& runtime() {
@@ -97,6 +107,8 @@ int finalize() noexcept {
     RankTeam& all = rank.world->team();
     const bool was_sound = all.fault().empty();
     const Status met = all.run(brant::barrier()).status;
+    if (checks() != nullptr) [[unlikely]]
+      report_what_is_left(rank);
     if (process()->has_connections()) {
       process()->connections().part();
       process()->connections().spawned().leave();

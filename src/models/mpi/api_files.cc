@@ -17,6 +17,8 @@ namespace {
 /// The program frees what is not predefined.
 MPI_Datatype type_for_program(Datatype& type) noexcept {
   DatatypeRef kept(&type);
+  if (checks() != nullptr && !type.predefined()) [[unlikely]]
+    checks()->census.add(Census::Kind::datatype, &type);
   return kept.release()->handle();
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/checks/same_call.h"
 #include "models/mpi/communicators.h"
 #include "mpi_generated/api.h"
 
@@ -155,12 +156,13 @@ EdgesTold tell_edges(Communicator& parent, const std::vector<std::vector<EdgeEnd
 
 int graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int,
                  MPI_Comm* comm_graph) noexcept {
-  return on_communicator("MPI_Graph_create", comm_old, [&](const Communicator& c) {
+  return on_communicator("MPI_Graph_create", comm_old, [&](Communicator& c) {
     require_place(static_cast<const void*>(comm_graph), "comm_graph");
     require_one_group(c);
     Graph graph = graph_from(c, nnodes, indx, edges);
     std::vector<int> ranks(static_cast<std::size_t>(nnodes));
     std::iota(ranks.begin(), ranks.end(), 0);
+    require_same_call(c);
     *comm_graph = publish_part(c, ranks, std::move(graph));
   });
 }

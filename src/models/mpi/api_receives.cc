@@ -181,8 +181,7 @@ int sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype datatype, int dest
     const TypedBuffer both(buf, count, datatype);
     const auto copy = std::make_unique<std::byte[]>(both.bytes() + 1);
     both.pack_any(copy.get());
-    exchange(c, TypedBuffer(copy.get(), static_cast<MPI_Count>(both.bytes()), MPI_BYTE), dest, sendtag, both, source,
-             recvtag, status);
+    exchange(c, both.packed_at(copy.get()), dest, sendtag, both, source, recvtag, status);
   });
 }
 
@@ -201,7 +200,7 @@ int isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype datatype, int des
     const TypedBuffer both(buf, count, datatype);
     auto copy = std::make_unique<std::byte[]>(both.bytes() + 1);
     both.pack_any(copy.get());
-    const TypedBuffer sent(copy.get(), static_cast<MPI_Count>(both.bytes()), MPI_BYTE);
+    const TypedBuffer sent = both.packed_at(copy.get());
     begin_exchange(c, sent, std::move(copy), dest, sendtag, both, source, recvtag, request);
   });
 }
@@ -241,7 +240,10 @@ int imrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, 
       *message = MPI_MESSAGE_NULL;
       return hand_out(std::make_unique<EmptyRequest>(current_rank(), nullptr), false, request);
     }
-    *request = handle_of<MPI_Request>(static_cast<Request&>(*receive_matched(message, buf, count, type).release()));
+    Request& receive = *receive_matched(message, buf, count, type).release();
+    *request = handle_of<MPI_Request>(receive);
+    if (checks() != nullptr) [[unlikely]]
+      checks()->census.add(Census::Kind::request, &receive);
   });
 }
 

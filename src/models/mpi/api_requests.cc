@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/mpi/calls.h"
@@ -48,13 +50,16 @@ int take_and_report(const char* function, MPI_Request* handle, Request& request,
   Communicator* communicator = request.communicator;
   if (communicator != nullptr) ++communicator->users;  // until the handler has been called
   const std::size_t bytes = request.outcome.bytes;
+  const std::string fault = request.outcome.error != MPI_SUCCESS ? request.fault() : std::string();
   int error = take(handle, request, status);
   if (error == MPI_ERR_TRUNCATE) {
     error = call(function, communicator, [&] {
       fail(MPI_ERR_TRUNCATE, "a message is longer than the {} bytes that its receive has room for", bytes);
     });
   } else if (error != MPI_SUCCESS) {
-    error = call(function, communicator, [&] { fail(error, "the operation ended with an error"); });
+    error = call(function, communicator, [&] {
+      fail(error, "{}", fault.empty() ? std::string_view("the operation ended with an error") : fault);
+    });
   }
   if (communicator != nullptr) drop_communicator(*communicator);
   return error;
@@ -69,22 +74,29 @@ std::vector<Request*> find_all(int count, MPI_Request handles[]) {
   return found;
 }
 
+/// What the first one says of several that have failed.
+void note_fault(const Request& request, std::string& fault) {
+  if (request.outcome.error != MPI_SUCCESS && fault.empty()) fault = request.fault();
+}
+
 /// What all have ended with, or MPI_ERR_IN_STATUS, with the errors in the statuses.
 int take_all(const std::vector<Request*>& requests, MPI_Request handles[], MPI_Status statuses[]) {
   bool failed = false;
+  std::string fault;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     MPI_Status* status = statuses != MPI_STATUSES_IGNORE ? &statuses[i] : MPI_STATUS_IGNORE;
     int error = MPI_SUCCESS;
     if (is_idle(requests[i])) {
       store_empty_status(status);
     } else {
+      note_fault(*requests[i], fault);
       error = take(&handles[i], *requests[i], status);
     }
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
     failed = failed || error != MPI_SUCCESS;
   }
-  require(!failed, MPI_ERR_IN_STATUS, "some of {} requests ended with an error, which their statuses tell",
-          requests.size());
+  require(!failed, MPI_ERR_IN_STATUS, "some of {} requests ended with an error, which their statuses tell{}{}",
+          requests.size(), fault.empty() ? "" : "; the first one: ", fault);
   return MPI_SUCCESS;
 }
 
@@ -150,16 +162,19 @@ int take_some(const std::vector<Request*>& requests, MPI_Request handles[], int*
               MPI_Status statuses[]) {
   int taken = 0;
   bool failed = false;
+  std::string fault;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (is_idle(requests[i]) || !requests[i]->ended()) continue;
     MPI_Status* status = statuses != MPI_STATUSES_IGNORE ? &statuses[taken] : MPI_STATUS_IGNORE;
+    note_fault(*requests[i], fault);
     const int error = take(&handles[i], *requests[i], status);
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
     failed = failed || error != MPI_SUCCESS;
     indices[taken++] = static_cast<int>(i);
   }
   *outcount = taken;
-  require(!failed, MPI_ERR_IN_STATUS, "some of {} requests ended with an error, which their statuses tell", taken);
+  require(!failed, MPI_ERR_IN_STATUS, "some of {} requests ended with an error, which their statuses tell{}{}", taken,
+          fault.empty() ? "" : "; the first one: ", fault);
   return MPI_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/checks/same_call.h"
 #include "models/mpi/communicators.h"
 #include "mpi_generated/api.h"
 
@@ -49,18 +50,19 @@ std::vector<int> prime_factors(int number) {
 
 int cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
                 MPI_Comm* comm_cart) noexcept {
-  return on_communicator("MPI_Cart_create", comm_old, [&](const Communicator& c) {
+  return on_communicator("MPI_Cart_create", comm_old, [&](Communicator& c) {
     require_place(static_cast<const void*>(comm_cart), "comm_cart");
     require_one_group(c);
     Grid grid = grid_from(ndims, dims, periods);
     std::vector<int> ranks(static_cast<std::size_t>(ranks_of(grid.extents, c.size())));
     std::iota(ranks.begin(), ranks.end(), 0);
+    require_same_call(c);
     *comm_cart = publish_part(c, ranks, std::move(grid));
   });
 }
 
 int cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) noexcept {
-  return on_communicator("MPI_Cart_sub", comm, [&](const Communicator& c) {
+  return on_communicator("MPI_Cart_sub", comm, [&](Communicator& c) {
     require_place(static_cast<const void*>(newcomm), "newcomm");
     const Grid& grid = grid_of(c);
     const std::vector<int> own = grid.place_of(c.rank);
@@ -77,6 +79,7 @@ int cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) noexcept
       for (std::size_t i = 0; i < place.size(); ++i) same = same && (remain_dims[i] != 0 || place[i] == own[i]);
       if (same) ranks.push_back(rank);
     }
+    require_same_call(c);
     *newcomm = publish_part(c, ranks, std::move(part));
   });
 }

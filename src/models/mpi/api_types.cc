@@ -35,7 +35,10 @@ CallForm call_form() noexcept { return t_small_forms != 0 ? CallForm::ints : Cal
 void give_type(Made made, MPI_Datatype* place) {
   require_place(static_cast<const void*>(place), "newtype");
   require(made.ok(), static_cast<int>(made.fault.error), "{}", made.fault.text);
-  *place = made.type.release()->handle();
+  Datatype* const type = made.type.release();
+  *place = type->handle();
+  if (checks() != nullptr && !type->predefined()) [[unlikely]]
+    checks()->census.add(Census::Kind::datatype, type);
 }
 
 std::span<const Count> list(const MPI_Count* values, MPI_Count count) {
@@ -177,6 +180,8 @@ int type_free(MPI_Datatype* datatype) noexcept {
     Datatype& type = datatype_of(*datatype);
     require(!type.predefined(), MPI_ERR_TYPE, "{} is there as long as MPI is", type.name());
     *datatype = MPI_DATATYPE_NULL;
+    if (checks() != nullptr) [[unlikely]]
+      checks()->census.remove(&type);
     type.release();
   });
 }
@@ -297,6 +302,8 @@ int type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count
     for (std::size_t i = 0; i < made.types.size(); ++i) {
       made.types[i]->retain();
       array_of_datatypes[i] = made.types[i]->handle();
+      if (checks() != nullptr && !made.types[i]->predefined()) [[unlikely]]
+        checks()->census.add(Census::Kind::datatype, &*made.types[i]);
     }
   });
 }

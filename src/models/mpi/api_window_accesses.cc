@@ -45,6 +45,8 @@ int request_access(const char* function, MPI_Win win, const There& there, MPI_Re
       require_access(w, there.rank, true);
       body(w, TargetData(w, there.rank, there.displacement, there.count, there.type), request.get());
     }
+    if (checks() != nullptr) [[unlikely]]
+      checks()->census.add(Census::Kind::request, static_cast<Request*>(request.get()));
     *place = handle_of<MPI_Request>(*static_cast<Request*>(request.release()));
   });
 }

@@ -22,6 +22,8 @@ int make(const char* function, MPI_Comm comm, MPI_Info info, MPI_Win* win, const
     Window& made = make_one(c);
     if (hints != nullptr) made.info.entries = hints->entries;
     *win = handle_of<MPI_Win>(made);
+    if (checks() != nullptr) [[unlikely]]
+      checks()->census.add(Census::Kind::window, &made);
   });
 }
 
@@ -88,6 +90,17 @@ int win_detach(MPI_Win win, const void* base) noexcept {
   return on_window("MPI_Win_detach", win, [&](Window& w) { detach(w, base); });
 }
 
+namespace {
+
+/// Memory that goes with the window must be in no other use.
+void require_unused(const Window& w) {
+  if (w.flavor != MPI_WIN_FLAVOR_ALLOCATE && w.flavor != MPI_WIN_FLAVOR_SHARED) return;
+  GivenMemory::require_unused(w.rank, w.base, static_cast<std::size_t>(w.bytes), "the memory of the window",
+                              MPI_ERR_WIN);
+}
+
+}  // namespace
+
 /// A window whose epochs are not over stays. Otherwise it goes, also where a member has died.
 int win_free(MPI_Win* win) noexcept {
   MPI_Win handle = win != nullptr ? *win : MPI_WIN_NULL;
@@ -95,12 +108,16 @@ int win_free(MPI_Win* win) noexcept {
   const int outcome = on_window("MPI_Win_free", handle, [&](Window& w) {
     require(!w.locked_all && w.locks_held == 0 && !w.started && !w.exposed, MPI_ERR_RMA_SYNC,
             "an epoch of the window is not over: unlock it, or call MPI_Win_complete or MPI_Win_wait");
+    if (checks() != nullptr) [[unlikely]]
+      require_unused(w);
     const int discarded = w.attributes.remove_all(process()->key_values(), as_owner(handle));
     require(discarded == MPI_SUCCESS, discarded, "the program's function that deletes an attribute failed");
     goes = true;
     close_window(w);
   });
   if (!goes) return outcome;
+  if (checks() != nullptr) [[unlikely]]
+    checks()->census.remove(object_of<Window>(handle));
   delete_window(*object_of<Window>(handle));
   *win = MPI_WIN_NULL;
   return outcome;

@@ -11,8 +11,6 @@
 
 namespace brant::mpi {
 
-namespace {
-
 std::string name_of(const Communicator& communicator) {
   if (!communicator.name.empty()) return communicator.name;
   if (!communicator.between_groups()) return fmt::format("a communicator of {} ranks", communicator.size());
@@ -22,6 +20,8 @@ std::string name_of(const Communicator& communicator) {
 std::string name_of_peers(const Communicator& communicator) {
   return communicator.between_groups() ? "the other group of " + name_of(communicator) : name_of(communicator);
 }
+
+namespace {
 
 std::string name_of(const Window& window) {
   return window.name.empty() ? fmt::format("a window of {} ranks", window.size()) : window.name;

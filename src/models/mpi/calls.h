@@ -1,10 +1,12 @@
 #pragma once
 
 #include <new>
+#include <string>
 #include <type_traits>
 
 #include "brant/base/status.h"
 #include "models/mpi/call_error.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/communicator.h"
 #include "models/mpi/process.h"
 #include "models/mpi/rank_state.h"
@@ -16,6 +18,10 @@ namespace brant::mpi {
 
 class File;
 class Window;
+
+/// For people: its name, or what it is. The other: that of the group which ranks in calls name.
+[[nodiscard]] std::string name_of(const Communicator& communicator);
+[[nodiscard]] std::string name_of_peers(const Communicator& communicator);
 
 /// An object that a call is to make, and whose error handler is known already.
 struct Unmade {
@@ -41,6 +47,8 @@ inline void require_open(const char* function) noexcept {
 /// As `call`, for what the standard allows before MPI is initialised and after it has ended, too.
 template <typename Owner, typename Body>
 int call_at_any_time(const char* function, Owner* owner, Body&& body) noexcept {
+  if (checks() != nullptr) [[unlikely]]
+    checks()->enter(function);
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();

@@ -3,7 +3,11 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "models/mpi/call_error.h"
+#include "models/mpi/calls.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/launch.h"
 #include "models/mpi/operations.h"
 #include "models/mpi/posting.h"
@@ -20,7 +24,17 @@ std::byte g_nothing[1];
 
 constexpr std::size_t kElementBytesMax = 4096;
 
+bool has_root(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce || kind == CollectiveKind::gather ||
+         kind == CollectiveKind::scatter;
+}
+
 }  // namespace
+
+CollectiveWork::CollectiveWork() {
+  if (checks() != nullptr) [[unlikely]]
+    said_ = std::make_unique<SaidCall>();
+}
 
 CollectiveWork::~CollectiveWork() {
   if (op_ != nullptr) op_->release();
@@ -161,6 +175,8 @@ void CollectiveWork::combine(MPI_Op op, MPI_Datatype type_handle, const TypedBuf
   type_ = DatatypeRef(&type);
   op_ = &op_for(op, type);
   op_->retain();
+  if (checks() != nullptr) [[unlikely]]
+    said_->set_op(op_->name() == "user" ? "a function of the program" : op_->name());
   if (const auto known = brant_reduction(*op_, type); known && type.contiguous()) {
     call.type = known->type;
     call.op = known->op;
@@ -206,6 +222,17 @@ void CollectiveWork::combine(MPI_Op op, MPI_Datatype type_handle, const TypedBuf
     call.in = {spread(*source), static_cast<std::size_t>(source->count()) * combining_.element_bytes, MemoryKind::host};
 }
 
+void CollectiveWork::say(MPI_Datatype type, MPI_Count count) {
+  if (said_ != nullptr) said_->set_data(datatype_of(type), count);
+}
+
+const SaidCall* CollectiveWork::said(const char* function) {
+  if (said_ == nullptr) return nullptr;
+  said_->set_call(function);
+  if (has_root(call.kind)) said_->root = call.root;
+  return said_.get();
+}
+
 void CollectiveWork::keep_apart() {
   const Buffer landing = call.out;
   if (landing.bytes == 0) return;
@@ -246,14 +273,15 @@ namespace {
 void require_ok(Communicator& communicator, Status status) {
   if (status == Status::ok) return;
   const std::string fault = communicator.team().fault();
-  fail(error_class_of(status), "{}", fault.empty() ? std::string(status_text(status)) : fault);
+  fail(communicator.team().error_class(status), "{}", fault.empty() ? std::string(status_text(status)) : fault);
 }
 
 /// A collective that was begun.
 class CollectiveRequest final : public Request {
  public:
-  CollectiveRequest(RankState& rank_in, Communicator& communicator_in, std::unique_ptr<CollectiveWork> work) noexcept
-      : Request(rank_in, &communicator_in), work_(std::move(work)) {}
+  CollectiveRequest(RankState& rank_in, Communicator& communicator_in, const char* function,
+                    std::unique_ptr<CollectiveWork> work) noexcept
+      : Request(rank_in, &communicator_in), function_(function), work_(std::move(work)) {}
 
   void start() noexcept override {
     begin();
@@ -261,16 +289,24 @@ class CollectiveRequest final : public Request {
     try {
       work_->prepare();
       op_.delivered = {[](void* context, const OpResult& result) noexcept {
-                         static_cast<CollectiveRequest*>(context)->end(error_class_of(result.status));
+                         static_cast<CollectiveRequest*>(context)->end_with(result.status);
                        },
                        this};
-      status = communicator->team().post(work_->call, op_);
+      status = communicator->team().post(work_->call, op_, work_->said(function_));
     } catch (const Error& error) {
       status = error.status();
     } catch (const std::exception&) {
       status = Status::no_memory;
     }
-    if (status != Status::in_progress) end(error_class_of(status));
+    if (status != Status::in_progress) end_with(status);
+  }
+
+  [[nodiscard]] std::string text() const override { return fmt::format("{} of {}", function_, name_of(*communicator)); }
+  [[nodiscard]] std::string fault() const override { return fault_; }
+  [[nodiscard]] bool uses(const std::byte* base, std::size_t bytes) const noexcept override {
+    const Collective& call = work_->call;
+    return overlap(static_cast<const std::byte*>(call.in.data), call.in.bytes, base, bytes) ||
+           overlap(static_cast<const std::byte*>(call.out.data), call.out.bytes, base, bytes);
   }
 
   int finish() noexcept override {
@@ -286,6 +322,15 @@ class CollectiveRequest final : public Request {
   }
 
  private:
+  /// The team's fault is that of its latest call, so it is taken now.
+  void end_with(Status status) noexcept {
+    const RankTeam& team = communicator->team();
+    if (status != Status::ok) fault_ = team.fault();
+    end(status != Status::ok ? team.error_class(status) : kSuccess);
+  }
+
+  const char* const function_;
+  std::string fault_;
   std::unique_ptr<CollectiveWork> work_;
   brant::Op op_;
 };
@@ -295,11 +340,11 @@ class CollectiveRequest final : public Request {
 void carry_out(const Launch& how, Communicator& communicator, std::unique_ptr<CollectiveWork> work) {
   if (how.way == Launch::Way::run) {
     work->prepare();
-    require_ok(communicator, communicator.team().run(work->call).status);
+    require_ok(communicator, communicator.team().run(work->call, work->said(how.function)).status);
     return work->finish();
   }
   static_cast<void>(communicator.team());  // made here if it is not there yet
-  hand_out(std::make_unique<CollectiveRequest>(current_rank(), communicator, std::move(work)),
+  hand_out(std::make_unique<CollectiveRequest>(current_rank(), communicator, how.function, std::move(work)),
            how.way == Launch::Way::prepare, how.request);
 }
 

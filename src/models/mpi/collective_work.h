@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "brant/coll/collectives.h"
+#include "models/mpi/checks/said_call.h"
 #include "models/mpi/communicator.h"
 #include "models/mpi/typed_buffer.h"
 #include "models/mpi/types/op.h"
@@ -17,7 +18,7 @@ namespace brant::mpi {
 /// program's data does not lie so, and what is to be done before and after. It is carried out once, or often.
 class CollectiveWork {
  public:
-  CollectiveWork() = default;
+  CollectiveWork();
   ~CollectiveWork();
   CollectiveWork(const CollectiveWork&) = delete;
   CollectiveWork& operator=(const CollectiveWork&) = delete;
@@ -38,8 +39,14 @@ class CollectiveWork {
   /// MPI_ERR_TYPE.
   void combine(MPI_Op op, MPI_Datatype type, const TypedBuffer* source, const TypedBuffer* landing, bool in_place);
 
+  /// For checks: elements that all members have to name alike, the operation with them if there is one.
+  void say(MPI_Datatype type, MPI_Count count);
+
   /// What it gives and gets overlaps, as MPI_IN_PLACE of MPI_Reduce_scatter has it: what it gets comes by a copy.
   void keep_apart();
+
+  /// What is told to the other members of it where calls are checked; else null.
+  [[nodiscard]] const SaidCall* said(const char* function);
 
   /// Before each time.
   void prepare();
@@ -72,6 +79,7 @@ class CollectiveWork {
   UserReduce reduce_;
   Op* op_ = nullptr;
   DatatypeRef type_;
+  std::unique_ptr<SaidCall> said_;
 };
 
 /// The operation of a handle, which the standard defines for the type. Throws MPI_ERR_OP.

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "core/joined_rank.h"
 #include "models/mpi/call_error.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
 
@@ -115,6 +116,8 @@ MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler, std:
   made->set_handler(handler);
   made->session = session;
   if (has_strangers(*made)) process()->connections().connect(*made);
+  if (checks() != nullptr) [[unlikely]]
+    checks()->census.add(Census::Kind::communicator, made.get());
   return handle_of<MPI_Comm>(*made.release());
 }
 

@@ -21,6 +21,7 @@ enum class Word : std::uint8_t {
   answered,           ///< To the one that has knocked.
   parting,            ///< To a connected process of another job: this one is in MPI_Finalize or MPI_Comm_disconnect.
   met,                ///< To a process of another job, by the connection that the two are to use from now on.
+  label,              ///< Before a message of the program, where calls are checked: what data that has.
 };
 
 /// The header of every message. `target` and, in `Announcement`, `from` number the ranks of one process.

@@ -33,7 +33,7 @@ class Exchange final : public CompositeRequest {
   int finish() noexcept override;
   [[nodiscard]] std::string text() const override;
   /// What went wrong with whom, if it ended with an error.
-  [[nodiscard]] std::string fault() const;
+  [[nodiscard]] std::string fault() const override;
 
  private:
   /// What is received to be combined, without gaps.

@@ -36,8 +36,8 @@ void start_buffered(Communicator& communicator, const TypedBuffer& source, int d
           bytes, sends.used(), sends.size());
   auto copy = std::make_unique<std::byte[]>(bytes + 1);
   source.pack_any(copy.get());
-  const TypedBuffer copied(copy.get(), static_cast<MPI_Count>(bytes), MPI_BYTE);
-  auto request = std::make_unique<SendRequest>(rank, communicator, copied, destination, tag, SendMode::buffered);
+  auto request = std::make_unique<SendRequest>(rank, communicator, source.packed_at(copy.get()), destination, tag,
+                                               SendMode::buffered);
   request->packed = std::move(copy);
   request->freed = true;
   request->buffered = &sends;
@@ -65,6 +65,7 @@ void complete(Request& request) {
       fail(error, "a message from rank {} with tag {} is longer than the {} bytes that the receive has room for",
            outcome.source, outcome.tag, outcome.bytes);
     }
+    if (const std::string fault = request.fault(); !fault.empty()) fail(error, "{}", fault);
     const char* why =
         error == MPI_ERR_PROC_ABORTED ? ": a rank that takes part in it, or its process, has died or ended" : "";
     fail(error, "{} ended with an error{}", request.text(), why);
@@ -75,6 +76,8 @@ void hand_out(std::unique_ptr<Request> request, bool persistent, MPI_Request* pl
   request->persistent = persistent;
   Request& made = *request.release();
   *place = handle_of<MPI_Request>(made);
+  if (checks() != nullptr) [[unlikely]]
+    checks()->census.add(Census::Kind::request, &made);
   if (!persistent) made.start();
 }
 

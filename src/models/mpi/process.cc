@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "models/mpi/call_turns.h"
+#include "models/mpi/calls.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/dynamic/meeting.h"
@@ -126,6 +128,7 @@ Process::Process(RankThreads* threads)
     : runtime_(options_of_mpi(threads != nullptr)),
       threads_(threads),
       number_(::getpid()),
+      checks_(checks_of_environment(threads != nullptr ? static_cast<std::size_t>(threads->count()) : 1)),
       transport_(engine(), *this) {
   g_placement = placement_of(runtime_, threads);
   const int own = runtime_.rank().value;
@@ -133,12 +136,14 @@ Process::Process(RankThreads* threads)
     ranks_.push_back(std::make_unique<RankState>(*this, RankId{g_placement.first_in(own) + slot}));
   static_cast<void>(engine().service<StallReport>());
   if (threads_ != nullptr) threads_->attach(&runtime_.worker());
+  detail::the_checks = checks_.get();
 }
 
 /// Ranks go first, since what they have uses all else.
 Process::~Process() {
   tools::keep_counters(engine().counters());
   ranks_.clear();
+  detail::the_checks = nullptr;
   if (threads_ != nullptr) threads_->attach(nullptr);
   if (detail::the_turns != nullptr) detail::the_turns->attach(nullptr);
 }
@@ -226,6 +231,8 @@ void start_world(int thread_level) {
     auto made = connect_group(*rank.world, 0, [&] { return Where{port, std::nullopt}; });
     made->name = "MPI_COMM_PARENT";
     rank.parent = publish(std::move(made), *rank.world);
+    if (checks() != nullptr) [[unlikely]]
+      checks()->census.remove(find_communicator(rank.parent));  // it is not the program's to free
   }
 }
 

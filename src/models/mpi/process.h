@@ -17,6 +17,7 @@
 
 namespace brant::mpi {
 
+class Checks;
 class Connections;
 class WindowMessenger;
 
@@ -84,6 +85,7 @@ class Process {
   const int number_;    ///< By which the system knows this process.
   KeyValues key_values_;
   AllocatedMemory allocated_{runtime_};
+  const std::unique_ptr<Checks> checks_;  ///< Null: calls are not checked.
   Transport transport_;
   SharedTeams shared_teams_;
   std::vector<std::unique_ptr<RankState>> ranks_;

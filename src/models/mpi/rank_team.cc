@@ -4,6 +4,10 @@
 #include <set>
 #include <vector>
 
+#include "base/log.h"
+#include "models/mpi/call_error.h"
+#include "models/mpi/checks/call_agreement.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/process.h"
 #include "models/mpi/shared/shared_team.h"
@@ -24,9 +28,15 @@ RankTeam::RankTeam(RankTeam&&) noexcept = default;
 RankTeam& RankTeam::operator=(RankTeam&&) noexcept = default;
 RankTeam::~RankTeam() = default;
 
-RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context, std::uint64_t label)
-    : size_(static_cast<int>(ids.size())),
-      place_(static_cast<unsigned>(std::ranges::find(ids, rank.id) - ids.begin())) {
+RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context, std::uint64_t label) {
+  form(rank, ids, context, label);
+  if (checks() != nullptr) [[unlikely]]
+    form_agreement(ids, context, label);
+}
+
+void RankTeam::form(RankState& rank, std::span<const RankId> ids, std::uint32_t context, std::uint64_t label) {
+  size_ = static_cast<int>(ids.size());
+  place_ = static_cast<unsigned>(std::ranges::find(ids, rank.id) - ids.begin());
   if (rank.process.threads() != nullptr && some_share_a_process(ids)) {
     shared_ = rank.process.shared_teams().join(rank, ids, context);
   } else {
@@ -44,7 +54,25 @@ RankTeam::RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t c
   rank_ = &rank;
 }
 
-OpResult RankTeam::run(const Collective& call) noexcept {
+/// Members that do not check would wait for each other in another team than those that do. A collective that the former
+/// do not call ends the team at all of them instead.
+void RankTeam::form_agreement(std::span<const RankId> ids, std::uint32_t context, std::uint64_t label) {
+  std::int32_t value = 1;
+  const std::span place(&value, 1);
+  run(allreduce(std::span<const std::int32_t>(place), place, ReduceOp::max))
+      .or_throw("not all members of a communicator run with BRANT_MPI_CHECK: set it for all processes of the job");
+  constexpr std::uint32_t kTelling = 1u << 30;  // of no context
+  RankTeam telling;
+  telling.form(*rank_, ids, context | kTelling, label != 0 ? ~label : 0);
+  agreement_ = std::make_unique<CallAgreement>(*rank_, std::move(telling));
+}
+
+OpResult RankTeam::run(const Collective& call, const SaidCall* said) noexcept {
+  if (agreement_ != nullptr) [[unlikely]] {
+    const Status status = agreement_->settle(said != nullptr ? *said : SaidCall::current());
+    if (status == Status::invalid_argument && said == nullptr) log::error("{}", agreement_->fault());
+    if (status != Status::ok) return {status, 0};
+  }
   if (rank_->waits_alone()) [[likely]]
     return team_.run(call);
   struct Ended {
@@ -61,19 +89,33 @@ OpResult RankTeam::run(const Collective& call) noexcept {
                     self.rank.note_end();
                   },
                   &ended};
-  if (const Status status = post(call, op); status != Status::in_progress) return {status, 0};
+  if (const Status status = carry_out(call, op); status != Status::in_progress) return {status, 0};
   rank_->waits_in = this;
   rank_->wait_for_end([&] { return ended.over; });
   rank_->waits_in = nullptr;
   return ended.result;
 }
 
-Status RankTeam::post(const Collective& call, brant::Op& op) noexcept {
+Status RankTeam::post(const Collective& call, brant::Op& op, const SaidCall* said) noexcept {
+  if (agreement_ != nullptr) [[unlikely]]
+    return agreement_->post(said != nullptr ? *said : SaidCall::current(), *this, call, op);
+  return carry_out(call, op);
+}
+
+Status RankTeam::carry_out(const Collective& call, brant::Op& op) noexcept {
   return shared_ != nullptr ? shared_->post(place_, call, op) : team_.post(call, op);
 }
 
 std::string RankTeam::awaited() const { return shared_ != nullptr ? shared_->awaited() : std::string(); }
 
-std::string RankTeam::fault() const { return shared_ != nullptr ? shared_->fault() : team_.fault(); }
+int RankTeam::error_class(Status status) const noexcept {
+  const bool differ = status == Status::invalid_argument && agreement_ != nullptr && !agreement_->fault().empty();
+  return differ ? agreement_->error_class() : error_class_of(status);
+}
+
+std::string RankTeam::fault() const {
+  if (agreement_ != nullptr && !agreement_->fault().empty()) return agreement_->fault();
+  return shared_ != nullptr ? shared_->fault() : team_.fault();
+}
 
 }  // namespace brant::mpi

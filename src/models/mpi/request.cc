@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/object_pool.h"
+#include "models/mpi/calls.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
@@ -48,6 +50,8 @@ Request::Request(RankState& rank_in, Communicator* communicator_in) noexcept
 }
 
 Request::~Request() {
+  if (checks() != nullptr) [[unlikely]]
+    checks()->census.remove(this);
   if (hook.linked()) rank.under_way.remove(*this);
   if (communicator != nullptr) drop_communicator(*communicator);
 }
@@ -100,16 +104,26 @@ void SendRequest::lose_rank(RankId id) noexcept {
 }
 
 std::string SendRequest::text() const {
-  return fmt::format("a send of {} bytes to rank {} with tag {}", source.bytes(), destination, tag);
+  return fmt::format("a send of {} bytes to rank {} of {} with tag {}", source.bytes(), destination,
+                     name_of_peers(*communicator), tag);
 }
 
 std::string ReceiveRequest::text() const {
   const std::string from = source == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source);
   const std::string tag = wanted.tag == MPI_ANY_TAG ? "any tag" : fmt::format("tag {}", wanted.tag);
-  return fmt::format("a receive of {} bytes from {} with {}", landing.bytes(), from, tag);
+  return fmt::format("a receive of {} bytes from {} of {} with {}", landing.bytes(), from, name_of_peers(*communicator),
+                     tag);
 }
 
-ReceiveRequest::~ReceiveRequest() { rank.process.transport().forget(*this); }
+std::string ReceiveRequest::fault() const {
+  return checks() != nullptr ? checks()->labels.fault_of(*this) : std::string();
+}
+
+ReceiveRequest::~ReceiveRequest() {
+  rank.process.transport().forget(*this);
+  if (checks() != nullptr) [[unlikely]]
+    checks()->labels.forget(*this);
+}
 
 void ReceiveRequest::start() noexcept {
   begin();

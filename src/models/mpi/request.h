@@ -50,6 +50,10 @@ class Request : public Object {
   virtual void lose_rank(RankId) noexcept {}
   /// What it waits for, for people.
   [[nodiscard]] virtual std::string text() const { return "an operation of MPI"; }
+  /// Why it failed, for people; empty: its error class says all.
+  [[nodiscard]] virtual std::string fault() const { return {}; }
+  /// Some of these bytes are in its buffers.
+  [[nodiscard]] virtual bool uses(const std::byte*, std::size_t) const noexcept { return false; }
   /// After it has ended, before the program is told, each time that it asks; what has to be done there is done
   /// once. An error class.
   virtual int finish() noexcept { return outcome.error; }
@@ -105,6 +109,9 @@ class SendRequest final : public Request {
   void lose(Rank process) noexcept override;
   void lose_rank(RankId id) noexcept override;
   [[nodiscard]] std::string text() const override;
+  [[nodiscard]] bool uses(const std::byte* base, std::size_t size) const noexcept override {
+    return source.overlaps(base, size);
+  }
 
   TypedBuffer source;
   const int destination;
@@ -133,6 +140,10 @@ class ReceiveRequest final : public Request, public PostedReceive {
   void lose(Rank process) noexcept override;
   void lose_rank(RankId id) noexcept override;
   [[nodiscard]] std::string text() const override;
+  [[nodiscard]] std::string fault() const override;
+  [[nodiscard]] bool uses(const std::byte* base, std::size_t size) const noexcept override {
+    return landing.overlaps(base, size);
+  }
 
   TypedBuffer landing;
   const int source;

@@ -19,6 +19,10 @@ class SendrecvRequest final : public CompositeRequest {
   void set_receive(const TypedBuffer& landing, int source, int tag);
 
   void start() noexcept override;
+  [[nodiscard]] std::string fault() const override { return receive_ ? receive_->fault() : std::string(); }
+  [[nodiscard]] bool uses(const std::byte* base, std::size_t bytes) const noexcept override {
+    return (send_ && send_->uses(base, bytes)) || (receive_ && receive_->uses(base, bytes));
+  }
 
  private:
   int conclude() noexcept override;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/seconds.h"
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/parting.h"
 #include "models/mpi/process.h"
@@ -27,6 +28,28 @@ void report(const RankState& rank, std::chrono::nanoseconds idle) noexcept {
   }
 }
 
+/// Where calls are checked: in which call the rank is, and all that it waits for.
+void report_call(const RankState& rank) noexcept {
+  constexpr int kNamed = 8;
+  try {
+    const std::size_t slot = Process::slot_of(rank.id);
+    const std::string& collective = checks()->collective_of(slot);
+    std::string waits = collective.empty() ? "" : "until all members of its communicator have called " + collective;
+    int count = 0;
+    for (const Request* request = rank.under_way.front(); request != nullptr; request = RequestList::next(*request)) {
+      if (++count > kNamed) continue;
+      const char* const maker = checks()->census.maker_of(request);
+      waits += fmt::format("{}{}{}{}", waits.empty() ? "for " : ", ", request->text(), maker != nullptr ? " by " : "",
+                           maker != nullptr ? maker : "");
+    }
+    if (count > kNamed) waits += fmt::format(", and {} more", count - kNamed);
+    log::warn("rank {} is in {}{}{}", rank.id.value, checks()->call_of(slot), waits.empty() ? "" : ", and waits ",
+              waits);
+  } catch (const std::exception&) {
+    log::warn("rank {} waits, and there is no memory to say for what", rank.id.value);
+  }
+}
+
 void report(const RankTeam& team) noexcept {
   try {
     if (const std::string what = team.awaited(); !what.empty()) log::warn("{}", what);
@@ -47,7 +70,9 @@ bool StallReport::stalled(std::chrono::nanoseconds idle, bool) noexcept {
   }
   int waiting = 0;
   const RankTeam* last = nullptr;
+  int told = 0;
   for (const auto& rank : process()->ranks()) {
+    if (checks() != nullptr && ++told <= kNamed) report_call(*rank);
     if (!rank->under_way.empty() && ++waiting <= kNamed) report(*rank, idle);
     if (rank->waits_in == nullptr || (last != nullptr && last->shares(*rank->waits_in))) continue;
     last = rank->waits_in;
@@ -56,7 +81,7 @@ bool StallReport::stalled(std::chrono::nanoseconds idle, bool) noexcept {
   const bool at_port = process()->has_connections() && !process()->connections().ports().awaited().empty();
   if (at_port) log::warn("this process waits {}", process()->connections().ports().awaited());
   if (waiting > kNamed) log::warn("{} more ranks of this process wait, too", waiting - kNamed);
-  return waiting != 0 || last != nullptr || at_port;
+  return told != 0 || waiting != 0 || last != nullptr || at_port;
 }
 
 }  // namespace brant::mpi

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "models/mpi/checks/checks.h"
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
 
@@ -75,6 +76,9 @@ void Transport::send(SendRequest& request) noexcept {
   const RankId to = request.communicator->id_of(request.destination);
   if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
   const std::size_t bytes = request.source.bytes();
+  if (checks() != nullptr) [[unlikely]] {
+    if (const Status status = send_label(request, to); status != Status::ok) return request.end(error_class_of(status));
+  }
   if (copy_to_posted(request, to)) return;
   const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
   const bool synchronous = request.mode == SendMode::synchronous;
@@ -99,14 +103,14 @@ void Transport::send(SendRequest& request) noexcept {
     std::memcpy(message->data, &announcement, sizeof announcement);
   }
   message->set_header(envelope);
-  post(Process::process_of(to), *message, request, eager && !synchronous);
+  post(Process::process_of(to), *message, &request, eager && !synchronous);
 }
 
 namespace {
 
 /// Whom a message belongs to that waits for room. Who tries to send it may use these words meanwhile.
-void mark(am::Message& message, SendRequest& request, bool ends_when_sent) noexcept {
-  message.scratch[0] = reinterpret_cast<std::uintptr_t>(&request);
+void mark(am::Message& message, SendRequest* request, bool ends_when_sent) noexcept {
+  message.scratch[0] = reinterpret_cast<std::uintptr_t>(request);
   message.scratch[1] = ends_when_sent ? 1 : 0;
 }
 
@@ -149,7 +153,12 @@ bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<co
   const std::size_t room = receive.landing.bytes();
   receive.outcome = {.source = key.source, .tag = key.tag, .error = MPI_SUCCESS, .bytes = std::min(data.size(), room)};
   receive.landing.unpack(data.data(), receive.outcome.bytes);
-  receive.end(data.size() > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  receive.outcome.error = data.size() > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  if (checks() != nullptr) [[unlikely]] {
+    if (!checks()->labels.fits(checks()->labels.take(Process::slot_of(rank.id), key), receive))
+      receive.outcome.error = MPI_ERR_TYPE;
+  }
+  receive.end(receive.outcome.error);
   return true;
 }
 
@@ -167,23 +176,24 @@ bool Transport::send_at_once(SendRequest& request, RankId to) noexcept {
   return true;
 }
 
-void Transport::post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept {
+void Transport::post(Rank to, am::Message& message, SendRequest* request, bool ends_when_sent) noexcept {
   if (to.value == engine_.job().rank) {
     message.peer = to.value;
     message.units = 0;
-    if (ends_when_sent) request.end(MPI_SUCCESS);
+    if (ends_when_sent) request->end(MPI_SUCCESS);
     return arrive(*process_.rank_at(message.header<Envelope>().target), message);
   }
   am::MessageList& waiting = waiting_[to];
   if (waiting.empty()) {
     const Status status = messenger_.send(to, am::ServiceId::mpi, message);
     if (status == Status::ok) {
-      if (ends_when_sent) request.end(MPI_SUCCESS);
+      if (ends_when_sent) request->end(MPI_SUCCESS);
       return;
     }
     if (status != Status::limit_reached) {
       messenger_.release(message);
-      return request.end(error_class_of(status));
+      if (request != nullptr) request->end(error_class_of(status));
+      return;
     }
   }
   mark(message, request, ends_when_sent);
@@ -196,7 +206,7 @@ unsigned Transport::poll() noexcept {
   unsigned events = 0;
   waiting_.for_each([&](Rank to, am::MessageList& list) {
     while (am::Message* message = list.front()) {
-      auto& request = *reinterpret_cast<SendRequest*>(message->scratch[0]);
+      auto* const request = reinterpret_cast<SendRequest*>(message->scratch[0]);
       const bool ends_when_sent = message->scratch[1] != 0;
       list.pop_front();
       const Status status = messenger_.send(to, am::ServiceId::mpi, *message);
@@ -208,7 +218,7 @@ unsigned Transport::poll() noexcept {
       --waiting_count_;
       ++events;
       if (status != Status::ok) messenger_.release(*message);
-      if (status != Status::ok || ends_when_sent) request.end(error_class_of(status));
+      if (request != nullptr && (status != Status::ok || ends_when_sent)) request->end(error_class_of(status));
     }
   });
   if (waiting_count_ == 0) engine_.pollers().detach(*this);
@@ -225,6 +235,25 @@ Status Transport::say(Rank to, const Envelope& envelope, const Body& body) noexc
   const Status status = messenger_.send(to, am::ServiceId::mpi, *message, am::Flow::urgent);
   if (status != Status::ok) messenger_.release(*message);
   return status;
+}
+
+Status Transport::send_label(const SendRequest& request, RankId to) noexcept {
+  if (!MessageLabels::label(request.context)) return Status::ok;
+  return status_of([&] {
+    const MessageLabel label = MessageLabel::of(request.source);
+    const Envelope envelope = envelope_of(request, to, Word::label);
+    const Rank process = Process::process_of(to);
+    if (process.value == engine_.job().rank) {
+      checks()->labels.add(envelope.target, envelope.key(), label);
+      return Status::ok;
+    }
+    am::Message* const message = messenger_.make(sizeof label);
+    if (message == nullptr) return Status::no_memory;
+    std::memcpy(message->data, &label, sizeof label);
+    message->set_header(envelope);
+    post(process, *message, nullptr, false);
+    return Status::ok;
+  });
 }
 
 /// Where the data lies that is to travel. With gaps, the CPU packs what it reaches; a device packs as it copies.
@@ -311,6 +340,7 @@ bool Transport::is_sound(const am::Message& message) const noexcept {
     case Word::answered:
     case Word::parting:
     case Word::met: return message.bytes == sizeof(DoorWord);
+    case Word::label: return message.bytes == sizeof(MessageLabel);
     case Word::matched: return true;
   }
   return false;
@@ -340,6 +370,10 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
   }
   if (envelope.word == Word::credits) {
     self.early_data_.give_back(from, body_of<EarlyCredit>(message));
+    return self.messenger_.release(message);
+  }
+  if (envelope.word == Word::label) {
+    if (checks() != nullptr) checks()->labels.add(envelope.target, envelope.key(), body_of<MessageLabel>(message));
     return self.messenger_.release(message);
   }
   if (envelope.word >= Word::knock) {
@@ -373,6 +407,8 @@ void Transport::arrive(RankState& rank, am::Message& message) noexcept {
   if (taken == nullptr) return keep(rank, message);
   auto& request = static_cast<ReceiveRequest&>(*taken);
   request.posted = false;
+  if (checks() != nullptr) [[unlikely]]
+    checks()->labels.pin(message, Process::slot_of(rank.id), message.header<Envelope>().key());
   receive(request, message);
 }
 
@@ -416,6 +452,8 @@ am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexce
   rank.matching.remove(*early);
   early_.give_back(early);
   early_units_[Rank{message->peer}] -= message->units;
+  if (checks() != nullptr) [[unlikely]]
+    checks()->labels.pin(*message, Process::slot_of(rank.id), message->header<Envelope>().key());
   return message;
 }
 
@@ -437,6 +475,8 @@ void Transport::receive(ReceiveRequest& request, am::Message& message) noexcept 
   request.outcome.tag = envelope.tag;
   request.outcome.bytes = std::min(bytes, request.landing.bytes());
   request.outcome.error = bytes > request.landing.bytes() ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  if (checks() != nullptr && !checks()->labels.fits(checks()->labels.take_pinned(message), request)) [[unlikely]]
+    request.outcome.error = MPI_ERR_TYPE;
   if (envelope.word == Word::request) return land_announced(request, message);
   if (envelope.word == Word::accompanied) return land_accompanied(request, message);
   if (envelope.word == Word::eager_synchronous) {

@@ -83,9 +83,11 @@ class Transport final : private Poller {
   void start_data(SendRequest& request, Envelope envelope) noexcept;
   [[nodiscard]] bool send_accompanied(SendRequest& request, RankId to) noexcept;
   void land_accompanied(ReceiveRequest& request, am::Message& message) noexcept;
-  void post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept;
+  /// `request`: null for a label, which nobody waits for.
+  void post(Rank to, am::Message& message, SendRequest* request, bool ends_when_sent) noexcept;
   [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;
   [[nodiscard]] bool send_at_once(SendRequest& request, RankId to) noexcept;
+  [[nodiscard]] Status send_label(const SendRequest& request, RankId to) noexcept;
   template <typename Body>
   Status say(Rank to, const Envelope& envelope, const Body& body) noexcept;
   unsigned poll() noexcept override;

@@ -1,5 +1,6 @@
 #include "models/mpi/typed_buffer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "models/mpi/call_error.h"
@@ -54,6 +55,23 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
 TypedBuffer TypedBuffer::partition(const void* address, int number, MPI_Count count, MPI_Datatype type) {
   const MPI_Count before = number * count * datatype_of(type).extent();
   return {static_cast<const std::byte*>(address) + before, count, type};
+}
+
+TypedBuffer TypedBuffer::packed_at(std::byte* copy) const noexcept {
+  TypedBuffer packed = *this;
+  packed.data_ = copy;
+  packed.contiguous_ = true;
+  packed.kind_ = MemoryKind::host;
+  return packed;
+}
+
+bool TypedBuffer::overlaps(const std::byte* base, std::size_t bytes) const noexcept {
+  if (bytes_ == 0) return false;
+  if (contiguous_) return overlap(data_, bytes_, base, bytes);
+  const Count last = (count_ - 1) * type_->extent();
+  const Count low = type_->true_lb() + std::min<Count>(last, 0);
+  const Count high = type_->true_lb() + type_->true_extent() + std::max<Count>(last, 0);
+  return overlap(data_ + low, static_cast<std::size_t>(high - low), base, bytes);
 }
 
 void TypedBuffer::pack(std::byte* to) const noexcept {

@@ -22,6 +22,8 @@ class TypedBuffer {
   TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type);
   /// One of several that lie one behind the other, with `count` elements each. Throws the same.
   static TypedBuffer partition(const void* address, int number, MPI_Count count, MPI_Datatype type);
+  /// The same data where `pack_any` has put it: in one run of host memory.
+  [[nodiscard]] TypedBuffer packed_at(std::byte* copy) const noexcept;
 
   /// Of the data, without gaps.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -34,6 +36,8 @@ class TypedBuffer {
   [[nodiscard]] Buffer run() const noexcept { return {data_, bytes_, kind_}; }
   /// Of `run`.
   [[nodiscard]] const AskedMemory& memory() const noexcept { return memory_; }
+  /// Some of these bytes lie between its first and its last one.
+  [[nodiscard]] bool overlaps(const std::byte* base, std::size_t bytes) const noexcept;
 
   /// For memory that the CPU reaches.
   void pack(std::byte* to) const noexcept;
@@ -60,5 +64,11 @@ class TypedBuffer {
   AskedMemory memory_;
   DatatypeRef type_;
 };
+
+/// Two ranges of memory have bytes in common.
+[[nodiscard]] inline bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+                                  std::size_t b_bytes) noexcept {
+  return a_bytes != 0 && b_bytes != 0 && a < b + b_bytes && b < a + a_bytes;
+}
 
 }  // namespace brant::mpi

@@ -119,6 +119,16 @@ void expect_elements(const Twin& twin, RandomTypes& random) {
     types[static_cast<std::size_t>(random.number(0, static_cast<Count>(types.size()) - 1))] = &predefined_type(0x2da);
     EXPECT_NE(signature_of(*twin.type, 3), signature_of(*struct_type(lengths, offsets, types).type, 3));
   }
+  const std::size_t all = twin.model.elements.size();
+  const auto some = static_cast<std::size_t>(random.number(0, static_cast<Count>(3 * all)));
+  std::vector<Count> ones, places;
+  std::vector<Datatype*> first;
+  for (std::size_t i = 0; i < some; ++i) {
+    ones.push_back(1);
+    places.push_back(32 * static_cast<Count>(i));
+    first.push_back(&predefined_type(twin.model.elements[i % all].basic));
+  }
+  EXPECT_EQ(signature_of_first(*twin.type, 3, some), signature_of(*struct_type(ones, places, first).type, 1));
   if (twin.type->size() == 0) return;
   const Count bytes = random.number(0, 3 * twin.type->size());
   Count left = bytes, elements = 0;

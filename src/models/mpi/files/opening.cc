@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random_bytes.h"
+#include "models/mpi/checks/same_call.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/files/agreement.h"
 #include "models/mpi/process.h"
@@ -95,6 +96,7 @@ std::string pointer_path(const std::string& name, std::uint64_t token, bool on_o
 }  // namespace
 
 File& open_file(Communicator& parent, const char* name, int amode) {
+  require_same_call(parent);
   RankState& rank = current_rank();
   auto file =
       std::make_unique<File>(make_communicator(rank, parent.members, {parent.context}), amode, rank.files.handler());

@@ -61,6 +61,7 @@ void add_settings_of_users(std::vector<ControlVariable>& all, const RuntimeOptio
              "How many seconds a process of another host may be silent before it counts as dead; 0: for ever.",
              std::chrono::duration_cast<std::chrono::seconds>(defaults.lease).count()));
   all.push_back(on_or_off("BRANT_SHARE_GPU", detail, "Several processes may use one device.", defaults.share_gpu));
+  all.push_back(on_or_off("BRANT_MPI_CHECK", detail, "Calls of MPI are checked for what programs do wrong.", false));
   all.push_back(number("BRANT_MPI_RANKS", detail, "How many ranks the job has, where several live in a process.", 0));
   all.push_back(number("BRANT_MPI_STACK", detail, "Bytes of the stack of a rank that shares its process.", 8 << 20));
   all.push_back(number("BRANT_MPI_SHARE_LIBRARIES", detail,

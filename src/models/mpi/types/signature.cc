@@ -1,5 +1,6 @@
 #include "models/mpi/types/signature.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -56,6 +57,34 @@ Sequence sequence_of(const Layout& layout) noexcept {
   return all;
 }
 
+/// Of the first elements of a layout that has so many.
+Sequence first_of(const Layout& layout, std::uint64_t elements) noexcept;
+
+/// The same of several layouts of one sort behind each other.
+Sequence first_of_loop(const Layout& item, std::uint64_t count, std::uint64_t elements) noexcept {
+  const Sequence one = sequence_of(item);
+  const std::uint64_t whole = std::min(count, elements / one.elements);
+  const Sequence all = one.repeated(whole);
+  const std::uint64_t rest = elements - all.elements;
+  return rest != 0 && whole < count ? all.then(first_of(item, rest)) : all;
+}
+
+Sequence first_of(const Layout& layout, std::uint64_t elements) noexcept {
+  switch (layout.form) {
+    case Layout::Form::run:
+    case Layout::Form::runs: return sequence_of_bytes(layout.basic, elements * basic_type(layout.basic).bytes);
+    case Layout::Form::loop: return first_of_loop(*layout.item, layout.count, elements);
+    case Layout::Form::items: break;
+  }
+  Sequence all;
+  for (const Layout::Item& item : layout.items) {
+    const Sequence next = sequence_of(*item.layout);
+    if (all.elements + next.elements > elements) return all.then(first_of(*item.layout, elements - all.elements));
+    all = all.then(next);
+  }
+  return all;
+}
+
 /// Writes a signature until it is long enough.
 class SignatureText {
  public:
@@ -105,6 +134,12 @@ class SignatureText {
 Signature signature_of(const Datatype& type, Count count) noexcept {
   if (type.told_layout().empty() || count <= 0) return {};
   const Sequence all = sequence_of(*type.told_layout().layout).repeated(static_cast<std::uint64_t>(count));
+  return {all.elements, all.hash};
+}
+
+Signature signature_of_first(const Datatype& type, Count count, std::uint64_t elements) noexcept {
+  if (type.told_layout().empty() || count <= 0) return {};
+  const Sequence all = first_of_loop(*type.told_layout().layout, static_cast<std::uint64_t>(count), elements);
   return {all.elements, all.hash};
 }
 

@@ -20,6 +20,9 @@ struct Signature {
 /// Of `count` items. Costs a step for each node of the type's tree, not for each element.
 Signature signature_of(const Datatype& type, Count count) noexcept;
 
+/// Of the first `elements` of them, which it has at least.
+Signature signature_of_first(const Datatype& type, Count count, std::uint64_t elements) noexcept;
+
 /// The same in words, for messages of faults: "3 x (MPI_INT, 2 x MPI_DOUBLE)". Ends in "..." where it would be longer
 /// than `most`.
 std::string signature_text(const Datatype& type, Count count, std::size_t most = 120);

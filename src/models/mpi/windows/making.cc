@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "models/mpi/allocated_memory.h"
+#include "models/mpi/checks/same_call.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/process.h"
 #include "models/mpi/windows/synchronisation.h"
@@ -21,6 +22,7 @@ void require_spec(const WindowSpec& spec) {
 
 /// Messages find it from now on: a member may be ready before this one.
 Window& open_window(Communicator& parent, int flavor) {
+  require_same_call(parent);
   RankState& rank = current_rank();
   auto window = std::make_unique<Window>(rank, make_communicator(rank, parent.members, {parent.context}), flavor);
   window->communicator.session = parent.session;
