@@ -235,6 +235,8 @@ class Team:
     def split(self, color: int, key: int = 0) -> Team | None:
         """A team for each colour, its members in the order of `key`, and of rank where keys are equal; None for a
         negative colour. All members call it; it waits for them."""
+    def local(self) -> Team:
+        """A team of the members on this process's host, in their order here. They alone call it and are waited for."""
     def shrink(self) -> Team:
         """A team of the members that live, in their order here. All that live call it."""
     def close(self) -> None:

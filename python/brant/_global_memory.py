@@ -210,16 +210,21 @@ class SetFlag(NamedTuple):
 
     flag: GlobalPtr
     value: int
+    behind_all: bool = False
 
 
-def set_flag(flag: GlobalPtr, value: int) -> SetFlag:
+def set_flag(flag: GlobalPtr, value: int, *, behind_all: bool = False) -> SetFlag:
     """What happens behind the bytes of a copy: one element of uint64, of any process and memory, gets a value. The
-    target, a kernel or a stream of its may look at it."""
+    target, a kernel or a stream of its may look at it.
+
+    Args:
+        behind_all: also behind all puts, copies and atomics that this process has started to the target's before.
+    """
     if flag.dtype != _dtype("uint64") or flag.count < 1:
         raise InvalidArgument(f"a flag is an element of uint64, and not {flag!r}")
     if not 0 <= operator.index(value) < 2**64:
         raise InvalidArgument(f"{value} is no value of a flag, which has 64 bits")
-    return SetFlag(flag, operator.index(value))
+    return SetFlag(flag, operator.index(value), behind_all)
 
 
 class GlobalSpace:
@@ -417,7 +422,7 @@ def _parts_of(at_target: SetFlag | Callable[[], Any] | None) -> tuple[Any, Any]:
     if at_target is None:
         return None, None
     if isinstance(at_target, SetFlag):
-        return (at_target.flag._place(), at_target.value), None
+        return (at_target.flag._place(), at_target.value, bool(at_target.behind_all)), None
     if not callable(at_target):
         raise InvalidArgument(f"{at_target!r} cannot happen at a target: use brant.set_flag or a function")
     return None, at_target

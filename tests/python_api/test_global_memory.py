@@ -126,6 +126,22 @@ async def behind_the_bytes() -> None:
     assert heap.array(flag)[0] == 2**63 + 1 and (heap.array(row) == 1.5).all()
     await team.barrier()
 
+    # Behind an earlier put to another segment, too.
+    far = space.create(1 << 23)
+    many = far.allocate(1_000_000)
+    manys = await others(team, many)
+    content = numpy.full(1_000_000, rank + 3.5)
+    earlier = space.put(manys[right], content)
+    told = brant.set_flag(flags[right], 2**63 + 2, behind_all=True)
+    put = space.put(rows[right], numpy.full(1000, 1.5), at_target=told)
+    left = (rank - 1) % team.size
+    while heap.array(flag)[0] != 2**63 + 2:
+        await brant.sleep(0)
+    assert (far.array(many) == left + 3.5).all()
+    await put
+    await earlier
+    await team.barrier()
+
     seen = []
     await space.put(rows[right], numpy.full(1000, 2.5), at_target=lambda: seen.append(right))
     assert seen == [right]

@@ -290,6 +290,9 @@ async def parts() -> None:
     assert half.ranks == [rank for rank in reversed(range(team.size)) if rank % 2 == team.rank % 2]
     assert (await half.allreduce(numpy.ones(1)))[0] == len(half.ranks)
     assert (team.split(-1 if team.rank == 0 else 0) is None) == (team.rank == 0)
+    beside = half.local()  # all are on one host
+    assert beside.ranks == half.ranks and beside.rank == half.rank
+    assert (await beside.allreduce(numpy.ones(1)))[0] == len(half.ranks)
     if team.rank < 2:
         pair = brant.Team([1, 0], way="messages")
         assert pair.rank == 1 - team.rank

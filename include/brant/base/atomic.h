@@ -5,15 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "brant/base/atomic_op.h"
+
 namespace brant {
-
-/// What a word that atomics work on holds: 4 or 8 bytes, aligned to their size.
-enum class AtomicType : std::uint8_t { i32, u32, i64, u64, f32, f64 };
-
-/// What an atomic does to a word. Integers wrap around. `min` and `max` keep the value that is there if the operand
-/// compares neither less nor greater (a NaN, say). Floating numbers have no bit_and, bit_or and bit_xor, and
-/// compare_swap compares their bits: -0.0 is not 0.0 to it, and a NaN is itself.
-enum class AtomicOp : std::uint8_t { load, store, swap, compare_swap, add, min, max, bit_and, bit_or, bit_xor };
 
 /// Types whose values are words of an AtomicType.
 template <typename T>

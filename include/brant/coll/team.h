@@ -121,6 +121,11 @@ class BRANT_API Team {
   /// A team for each colour, its members in the order of `key`, and of rank where keys are equal. A negative colour
   /// gets none: a closed Team. All members call it. Throws as the constructor, and the status of the calls it makes.
   [[nodiscard]] Team split(int color, int key) const;
+  /// A team of the members on this process's host, in their order here: those whose memory can be mapped, and that
+  /// share a machine's processors and its buses. They alone call it and are waited for, and it does not matter what
+  /// became of this team. A host is a machine, or a container with shared memory of its own. What `way` forces for
+  /// teams of several hosts is automatic then. Throws as the constructor.
+  [[nodiscard]] Team local() const;
   /// A team of the members that live, in their order here. For teams that a death or a silence ended, or for any. All
   /// that live call it; a member that does not come within the patience of forming is left out like the dead.
   /// Throws peer_lost where another member dies meanwhile: call it again.

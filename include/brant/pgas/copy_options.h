@@ -15,8 +15,8 @@
 namespace brant {
 
 /// What happens at the destination once the bytes of a copy are visible there: *remote completion*. What it tells is
-/// ordered behind the bytes of this very copy, and behind nothing else; `GlobalSpace::fence` orders it behind earlier
-/// ones. Movable, used once.
+/// ordered behind the bytes of this very copy, and behind nothing else: the *weak* form. `behind_all` makes the strong
+/// one of it. Movable, used once.
 class AtTarget {
  public:
   struct Ring {
@@ -70,6 +70,21 @@ class AtTarget {
   /// What it throws becomes the outcome of the copy: the status of an Error, else `internal`.
   static AtTarget by(std::function<void()> tell) { return AtTarget(Tell{std::move(tell)}); }
 
+  /// The *strong* form: the target is told when all puts, copies and atomics that this process has posted to the
+  /// process of the destination before are visible there too, and what those tell by `set`.
+  ///
+  ///     for (const Row& row : rows) space.post_put(row.there, row.here, row.op);
+  ///     Operation last = space.put(there, here, {.at_target = AtTarget::set(flag, step).behind_all()});
+  ///
+  /// Of those that failed their own outcomes tell; it does not wait for them. What streams and kernels do is none of
+  /// them (see `GlobalSpace::post_fence`). Costs a fence behind the copy, and a device that copies does not set the
+  /// flag itself. Not of a get, whose bytes come to this process.
+  [[nodiscard]] AtTarget behind_all() && noexcept {
+    is_behind_all_ = true;
+    return std::move(*this);
+  }
+
+  [[nodiscard]] bool is_behind_all() const noexcept { return is_behind_all_; }
   [[nodiscard]] bool is_wanted() const noexcept { return what_.index() != 0; }
   [[nodiscard]] What& what() noexcept { return what_; }
 
@@ -77,6 +92,7 @@ class AtTarget {
   explicit AtTarget(What what) noexcept : what_(std::move(what)) {}
 
   What what_;
+  bool is_behind_all_ = false;
 };
 
 struct CopyOptions {

@@ -1,11 +1,8 @@
 #pragma once
 
 #include "brant/device/put.cuh"
-#include "brant/pgas/proxy_ring.cuh"
-
-#ifndef __CUDACC__
-#include <atomic>
-#endif
+#include "brant/pgas/window_atomics.cuh"
+#include "brant/pgas/window_members.cuh"
 
 /// What kernels do in the global space by themselves: put, notify, get, wait, atomics and barriers in memory of other
 /// processes. One text for nvcc, NVRTC and CPU threads, a template over the Machine (brant/base/simt.h).
@@ -20,8 +17,9 @@
 /// 64 bits at a multiple of 8: it begins as 0, only grows, and has one writer at a time.
 ///
 /// A member whose memory is mapped (`is_mapped`) is reached by the kernel's own loads and stores, and nothing there can
-/// fail. To any other member the kernel sends *orders*, which the worker of its process performs (proxy_ring.cuh): that
-/// process must make progress while the kernel runs. Then
+/// fail. In builds without NDEBUG a place outside the window stops the kernel there, and says which it was. To any
+/// other member the kernel sends *orders*, which the worker of its process performs (proxy_ring.cuh): that process must
+/// make progress while the kernel runs. Then
 /// - what is put must stay as it is until `flush`, or until an answer of the target says that it has come; but of 64
 ///   bytes at most, which are taken over. Those may lie anywhere, others in memory of the device or pinned memory;
 /// - a put is visible at its target behind a flag that is set there by `put_notify`, `notify_member` or `barrier`
@@ -33,64 +31,18 @@
 /// and `GlobalSpace::status_of` names the member.
 namespace brant::pgas {
 
-using notify::KernelControl;
-
-inline constexpr unsigned kWindowMembers = 16;
-
-/// Memory of the same size at each of several processes, as a kernel of one of them reaches it. By value; made by
-/// `GlobalSpace::window`.
-struct DeviceWindow {
-  void* bases[kWindowMembers] = {};  ///< Null: it goes by the ring.
-  Word bytes = 0;                    ///< Of each.
-  unsigned member = 0;               ///< Whose kernel this is.
-  unsigned members = 0;
-  ProxyRing ring;  ///< None where all are mapped.
-};
-
-/// The kernel itself reaches the memory of a member.
-BRANT_DEVICE_CODE bool is_mapped(const DeviceWindow& window, unsigned member) {
-  return window.bases[member] != nullptr;
-}
-
-/// Where a member's part lies, which must be mapped; for kernels that load and store there by themselves.
-template <typename T>
-BRANT_DEVICE_CODE T* peer_pointer(const DeviceWindow& window, unsigned member, Word offset) {
-  return reinterpret_cast<T*>(static_cast<unsigned char*>(window.bases[member]) + offset);
-}
-
 namespace detail {
 
 BRANT_DEVICE_CODE notify::DeviceBell flag_of(const DeviceWindow& window, unsigned member, Word flag) {
-  return {peer_pointer<Word>(window, member, flag), flag};
-}
-
-BRANT_DEVICE_CODE ProxyOrder order_of(ProxyAct act, unsigned member, Word place = 0, Word bytes = 0, Word flag = 0,
-                                      Word epoch = 0) {
-  ProxyOrder order{};
-  order.act = static_cast<Word>(act);
-  order.member = member;
-  order.place = place;
-  order.bytes = bytes;
-  order.flag = flag;
-  order.epoch = epoch;
-  return order;
-}
-
-/// An atomic by the ring, of one thread.
-template <typename Machine>
-BRANT_DEVICE_CODE Waited ask_atomic(Machine& machine, const KernelControl& control, const DeviceWindow& window,
-                                    ProxyAct act, unsigned member, Word offset, Word first, Word second, Word& before) {
-  ProxyOrder order = order_of(act, member, offset);
-  order.payload[0] = first;
-  order.payload[1] = second;
-  return ask_proxy(machine, control, window.ring, order, &before, 1);
+  return {checked_pointer<Word>(window, member, flag, sizeof(Word), sizeof(Word)), flag};
 }
 
 /// For one thread: the own flag has come so far.
 template <typename Machine>
 BRANT_DEVICE_CODE Waited wait_for_flag(Machine& machine, const KernelControl& control, const DeviceWindow& window,
                                        Word flag, Word epoch) {
-  const Word* const word = machine.reach(peer_pointer<const Word>(window, window.member, flag));
+  const Word* const word =
+      machine.reach(checked_pointer<const Word>(window, window.member, flag, sizeof(Word), sizeof(Word)));
   const auto look = [&] { return machine.load_acquire(word); };
   if (window.ring.host == nullptr) return notify::look_until(machine, control, flag, epoch, look);
   return notify::look_until(machine, control, flag, epoch, look, fault_of(machine, window.ring));
@@ -104,7 +56,7 @@ template <typename Machine, typename Scope = notify::Block>
 BRANT_DEVICE_CODE Waited put(Machine& machine, const KernelControl& control, const DeviceWindow& window,
                              unsigned member, Word to, const void* from, Word bytes, Scope scope = {}) {
   if (is_mapped(window, member)) {
-    notify::put(machine, peer_pointer<void>(window, member, to), from, bytes, scope);
+    notify::put(machine, detail::checked_pointer<void>(window, member, to, bytes), from, bytes, scope);
     return Waited::rung;
   }
   const ProxyOrder order = detail::order_of(ProxyAct::put, member, to, bytes);
@@ -130,8 +82,8 @@ BRANT_DEVICE_CODE Waited put_notify(Machine& machine, const KernelControl& contr
                                     unsigned member, Word to, const void* from, Word bytes, Word flag, Word epoch,
                                     Scope scope = {}) {
   if (is_mapped(window, member)) {
-    notify::put_and_ring(machine, detail::flag_of(window, member, flag), epoch, peer_pointer<void>(window, member, to),
-                         from, bytes, scope);
+    notify::put_and_ring(machine, detail::flag_of(window, member, flag), epoch,
+                         detail::checked_pointer<void>(window, member, to, bytes), from, bytes, scope);
     return Waited::rung;
   }
   const ProxyOrder order = detail::order_of(ProxyAct::put_notify, member, to, bytes, flag, epoch);
@@ -146,7 +98,7 @@ template <typename Machine, typename Scope = notify::Block>
 BRANT_DEVICE_CODE Waited get(Machine& machine, const KernelControl& control, const DeviceWindow& window,
                              unsigned member, Word from, void* to, Word bytes, Scope scope = {}) {
   if (is_mapped(window, member)) {
-    notify::get(machine, to, static_cast<const void*>(peer_pointer<unsigned char>(window, member, from)), bytes, scope);
+    notify::get(machine, to, detail::checked_pointer<const void>(window, member, from, bytes), bytes, scope);
     Scope::gather(machine);
     return Waited::rung;
   }
@@ -180,58 +132,6 @@ BRANT_DEVICE_CODE Waited wait(Machine& machine, const KernelControl& control, co
   Waited waited = Waited::rung;
   if (Scope::gather(machine)) waited = detail::wait_for_flag(machine, control, window, flag, epoch);
   return Scope::share(machine, waited);
-}
-
-/// Adds to a word of a member, of one thread; `before` is what it was. Ordered on both sides: what this thread did
-/// before is seen by who sees the sum. Of a mapped member other devices and this one may add to the same word; CPUs
-/// only to memory of the host, and only where the bus carries atomics of devices. Those that go by the ring are a
-/// CPU's.
-template <typename Machine>
-BRANT_DEVICE_CODE Waited fetch_add(Machine& machine, const KernelControl& control, const DeviceWindow& window,
-                                   unsigned member, Word offset, Word value, Word& before) {
-  if (!is_mapped(window, member))
-    return detail::ask_atomic(machine, control, window, ProxyAct::fetch_add, member, offset, value, 0, before);
-  Word* const word = machine.reach(peer_pointer<Word>(window, member, offset));
-#ifdef __CUDACC__
-  asm volatile("atom.acq_rel.sys.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(value) : "memory");
-#else
-  before = std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
-#endif
-  return Waited::rung;
-}
-
-/// The same without any order where the member is mapped, for counters: a third of the time.
-template <typename Machine>
-BRANT_DEVICE_CODE Waited fetch_add_relaxed(Machine& machine, const KernelControl& control, const DeviceWindow& window,
-                                           unsigned member, Word offset, Word value, Word& before) {
-  if (!is_mapped(window, member)) return fetch_add(machine, control, window, member, offset, value, before);
-  Word* const word = machine.reach(peer_pointer<Word>(window, member, offset));
-#ifdef __CUDACC__
-  asm volatile("atom.relaxed.sys.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(value) : "memory");
-#else
-  before = std::atomic_ref(*word).fetch_add(value, std::memory_order_relaxed);
-#endif
-  return Waited::rung;
-}
-
-/// Stores `desired` where `expected` stands; `before` is what it was.
-template <typename Machine>
-BRANT_DEVICE_CODE Waited compare_swap(Machine& machine, const KernelControl& control, const DeviceWindow& window,
-                                      unsigned member, Word offset, Word expected, Word desired, Word& before) {
-  if (!is_mapped(window, member))
-    return detail::ask_atomic(machine, control, window, ProxyAct::compare_swap, member, offset, expected, desired,
-                              before);
-  Word* const word = machine.reach(peer_pointer<Word>(window, member, offset));
-#ifdef __CUDACC__
-  asm volatile("atom.acq_rel.sys.cas.b64 %0, [%1], %2, %3;"
-               : "=l"(before)
-               : "l"(word), "l"(expected), "l"(desired)
-               : "memory");
-#else
-  before = expected;
-  std::atomic_ref(*word).compare_exchange_strong(before, desired, std::memory_order_acq_rel);
-#endif
-  return Waited::rung;
 }
 
 /// All members have come, one scope of each, and all see what all have written before. `flags`: kWindowMembers words

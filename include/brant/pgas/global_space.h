@@ -109,7 +109,7 @@ class BRANT_API GlobalSpace {
 
   /// Copies into the global space. `op.source_free`: the source may be reused. `op.delivered`: the bytes are visible at
   /// the destination, and what `at_target` tells has been sent behind them. ok: both have happened. Costs what
-  /// RemoteSegment::post_put does, and some nanoseconds to find the segment; with `at_target` a record of 368 bytes
+  /// RemoteSegment::post_put does, and some nanoseconds to find the segment; with `at_target` a record of 384 bytes
   /// from a pool.
   Status post_put(GlobalPtr<std::byte> to, ConstBuffer from, Op& op, CopyOptions options = {}) noexcept;
   /// Copies out of it. `at_target` is about this process then.

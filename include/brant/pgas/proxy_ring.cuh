@@ -24,7 +24,7 @@ inline constexpr unsigned kProxyPayloadWords = 8;
 /// So many bytes travel in the order or the answer itself, and may lie anywhere: in registers, in shared memory.
 inline constexpr Word kProxyPayloadBytes = kProxyPayloadWords * sizeof(Word);
 
-enum class ProxyAct : unsigned { put = 1, put_notify, notify, notify_of_barrier, get, fetch_add, compare_swap, flush };
+enum class ProxyAct : unsigned { put = 1, put_notify, notify, notify_of_barrier, get, atomic, flush };
 
 /// 128 bytes that kernels alone write.
 struct ProxyOrder {
@@ -36,7 +36,7 @@ struct ProxyOrder {
   Word local;                        ///< Where the bytes are in this process; 0: in the order, or in the answer.
   Word flag;                         ///< Its offset at the member,
   Word epoch;                        ///< and what is written there.
-  Word payload[kProxyPayloadWords];  ///< Of an atomic: the operand, or what is expected and what is desired.
+  Word payload[kProxyPayloadWords];  ///< Of an atomic: operand, what is expected, AtomicOp, AtomicType.
 };
 inline constexpr unsigned kProxyHeaderWords = 8;
 

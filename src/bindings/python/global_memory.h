@@ -92,7 +92,8 @@ class Copying final : public OneOperation {
       : subject_(std::move(subject)), peer_(peer), what_(what) {}
   ~Copying() override;
 
-  /// `flag`: a place of the word that is written behind the bytes, and its value; or None. `then`: what is called here
+  /// `flag`: a place of the word that is written behind the bytes, its value, and whether it comes behind all that was
+  /// posted before; or None. `then`: what is called here
   /// behind the bytes; or None.
   void put(const Target& to, nanobind::handle array, const nanobind::object& flag, const nanobind::object& then,
            double seconds);

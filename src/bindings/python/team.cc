@@ -235,6 +235,11 @@ nb::object PythonTeam::split(int color, int key) {
   return nb::cast(new PythonTeam(std::move(part)), nb::rv_policy::take_ownership);
 }
 
+nb::object PythonTeam::local() {
+  Team beside = without_gil([&] { return team_.local(); });
+  return nb::cast(new PythonTeam(std::move(beside)), nb::rv_policy::take_ownership);
+}
+
 nb::object PythonTeam::shrink() {
   Team rest = without_gil([&] { return team_.shrink(); });
   return nb::cast(new PythonTeam(std::move(rest)), nb::rv_policy::take_ownership);
@@ -356,6 +361,7 @@ void bind_teams(nb::module_& module) {
   team.def(nb::init<const std::vector<int>&, const nb::object&, const std::string&>(), nb::arg("ranks"), nb::kw_only(),
            nb::arg("patience") = nb::none(), nb::arg("way") = "automatic")
       .def("split", &PythonTeam::split, nb::arg("color"), nb::arg("key") = 0)
+      .def("local", &PythonTeam::local)
       .def("shrink", &PythonTeam::shrink)
       .def("close", &PythonTeam::close)
       .def("prepare_streams", &PythonTeam::prepare_streams)

@@ -24,6 +24,7 @@ class PythonTeam {
 
   /// None for a negative colour.
   [[nodiscard]] nanobind::object split(int color, int key);
+  [[nodiscard]] nanobind::object local();
   [[nodiscard]] nanobind::object shrink();
   void close();
 

@@ -94,9 +94,9 @@ Status Copies::start(CopyRecord& copy, Op& op) noexcept {
   copy.posting = false;
   if (copy.outcome == Status::in_progress) {
     copy.own(space_.engine().completions(), op);
-    if (copy.tells_free && (copy.kept != 0 || copy.telling))  // the record has the value, or it is there
+    if (copy.tells_free && (copy.kept != 0 || copy.has_moved()))  // the record has the value, or it is there
       space_.engine().completions().report(copy, Moment::source_free,
-                                           {Status::ok, copy.telling ? copy.moved_bytes : copy.kept});
+                                           {Status::ok, copy.has_moved() ? copy.moved_bytes : copy.kept});
     return Status::in_progress;
   }
   const Status outcome = copy.outcome;
@@ -209,6 +209,7 @@ void Copies::post(CopyRecord& copy, KnownSegment& known, Buffer local, bool is_p
 WordBehind Copies::word_behind(CopyRecord& copy, const KnownSegment& known, Buffer local) noexcept {
   const auto* set = std::get_if<AtTarget::Set>(&copy.at_target.what());
   if (set == nullptr || set->value > std::numeric_limits<std::uint32_t>::max()) return {};
+  if (copy.at_target.is_behind_all()) return {};  // the device knows of nothing but what it copies
   // What is not to be found is refused by the put.
   if (space_.engine().memory_kinds().resolve(local.data, local.bytes, local.kind) != Status::ok) return {};
   if (host_accessible(local.kind) && host_accessible(known.remote.kind())) return {};
@@ -255,20 +256,28 @@ void Copies::note_copied(std::int32_t from, std::uint64_t id, Status status) noe
 void Copies::moved(CopyRecord& copy, const OpResult& result) noexcept {
   let_go(copy);
   // Whoever posts is told of it, unless the bytes have moved.
-  if (result.status == Status::limit_reached && (!copy.posting || copy.telling)) return wait_for_room(copy);
+  if (result.status == Status::limit_reached && (!copy.posting || copy.has_moved())) return wait_for_room(copy);
   if (!result.ok()) return end(copy, result.status);
-  if (!copy.telling) {
+  if (!copy.has_moved()) {
     copy.moved_bytes = result.bytes;
-  } else {
+  } else if (copy.telling) {
     space_.wake_for(copy.there);
   }
   // Of one that nobody observes any more the place may be gone.
   if (copy.value_to != nullptr && (copy.posting || copy.observed())) std::memcpy(copy.value_to, copy.value, copy.kept);
   copy.value_to = nullptr;
   if (!copy.at_target.is_wanted()) return end(copy, Status::ok);
+  if (copy.at_target.is_behind_all() && !copy.fencing) return tell_behind_all(copy);
   if (!copy.told) return tell(copy);
   space_.wake_for(std::get<AtTarget::Set>(copy.at_target.what()).flag);
   end(copy, Status::ok);
+}
+
+/// The record becomes a fence of the process that it has copied to, and comes back as one that has moved.
+void Copies::tell_behind_all(CopyRecord& copy) noexcept {
+  copy.fencing = true;
+  fences_.push_back(copy);
+  look_at_fences();
 }
 
 void Copies::tell(CopyRecord& copy) noexcept {
@@ -303,7 +312,7 @@ void Copies::wait_for_room(CopyRecord& copy) noexcept {
 
 void Copies::try_again(CopyRecord& copy) noexcept {
   copy.refused = false;
-  if (copy.task == CopyRecord::Task::fence) return begin_fence(copy);
+  if (copy.task == CopyRecord::Task::fence || (copy.fencing && !copy.telling)) return begin_fence(copy);
   if (copy.telling && copy.at_target.is_wanted()) return tell(copy);
   proceed(copy);
 }
@@ -362,7 +371,7 @@ void Copies::on_cancel(OpOwner& owner) noexcept {
   Copies& self = copy.space.copies();
   if (copy.waits_for != nullptr) {
     std::exchange(copy.waits_for, nullptr)->waiting.remove(copy);
-  } else if (copy.refused && !copy.telling && copy.task != CopyRecord::Task::fence) {
+  } else if (copy.refused && !copy.has_moved() && copy.task != CopyRecord::Task::fence) {
     self.refused_.remove(copy);
   } else {
     return;

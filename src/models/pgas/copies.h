@@ -14,7 +14,8 @@ class SpaceState;
 struct KnownSegment;
 
 /// Copies of the global space that take a record, from their post to their end:
-/// reached (all segments) -> moved (by this process, or by the owner of the source) -> told (AtTarget) -> ended.
+/// reached (all segments) -> moved (by this process, or by the owner of the source) -> fenced (AtTarget::behind_all)
+/// -> told (AtTarget) -> ended.
 /// Where one that was accepted finds no room on its way, it waits and tries again.
 class Copies final : private Poller {
  public:
@@ -60,6 +61,7 @@ class Copies final : private Poller {
   void ask_owner(CopyRecord& copy) noexcept;
   void moved(CopyRecord& copy, const OpResult& result) noexcept;
   void tell(CopyRecord& copy) noexcept;
+  void tell_behind_all(CopyRecord& copy) noexcept;
   void wait_for_room(CopyRecord& copy) noexcept;
   void try_again(CopyRecord& copy) noexcept;
   unsigned poll() noexcept override;
@@ -72,7 +74,7 @@ class Copies final : private Poller {
   SpaceState& space_;
   ObjectPool<CopyRecord> records_{kCopiesMax};
   IntrusiveList<CopyRecord, &CopyRecord::post_hook> posted_;
-  IntrusiveList<CopyRecord, &CopyRecord::hook> fences_;   ///< That wait for earlier copies.
+  IntrusiveList<CopyRecord, &CopyRecord::hook> fences_;   ///< Those, and copies, that wait for earlier copies.
   IntrusiveList<CopyRecord, &CopyRecord::hook> refused_;  ///< That wait for room.
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, CopyRecord*> elsewhere_;  ///< What others copy, by id.

@@ -29,6 +29,7 @@ struct CopyRecord final : OpOwner {
   Op inner;                           ///< Of what this process moves, or of a call that waits for progress.
   Task task = Task::put;
   bool posting = true;      ///< Inside the post: an outcome is returned and not reported.
+  bool fencing = false;     ///< The bytes are visible; the target is told behind all that was posted before.
   bool telling = false;     ///< The bytes are visible; a word behind them is on its way.
   bool refused = false;     ///< It waits for room.
   bool told = false;        ///< The device that copied has set the flag.
@@ -47,6 +48,9 @@ struct CopyRecord final : OpOwner {
   std::uint64_t id = 0;           ///< While another process copies.
   std::byte* value_to = nullptr;  ///< Of a get or an atomic: where the value goes in the end.
   alignas(16) std::byte value[16] = {};
+
+  /// It ends when the target was told.
+  [[nodiscard]] bool has_moved() const noexcept { return fencing || telling; }
 };
 
 }  // namespace brant

@@ -96,6 +96,13 @@ Status SpaceState::post_move(CopyRecord::Task task, GlobalPtr<const std::byte> t
                                          : known->remote.post_get(there.offset(), local, op, how);
   }
   if (op.pending()) return refuse_pending_op();
+  if (task == CopyRecord::Task::get && options.at_target.is_behind_all()) {
+    log::error(
+        "a get from {} cannot tell behind all that was posted before: its bytes come to this process. Await "
+        "the others, or a fence",
+        describe(there));
+    return Status::invalid_argument;
+  }
   CopyRecord* copy = take(task, there, op, options);
   if (copy == nullptr) return copies_.refusal();
   copy->local = local;

@@ -27,7 +27,13 @@ bool moves(ProxyAct act) noexcept { return puts(act) || act == ProxyAct::get; }
 bool flags(ProxyAct act) noexcept {
   return act == ProxyAct::notify || act == ProxyAct::put_notify || act == ProxyAct::notify_of_barrier;
 }
-bool is_atomic(ProxyAct act) noexcept { return act == ProxyAct::fetch_add || act == ProxyAct::compare_swap; }
+
+/// What a kernel has ordered, which may be anything.
+Atomic atomic_of(const ProxyOrder& what) noexcept {
+  constexpr pgas::Word kNone = 0xff;  // no operation, and no type
+  return {static_cast<AtomicOp>(std::min(what.payload[2], kNone)),
+          static_cast<AtomicType>(std::min(what.payload[3], kNone)), what.payload[0], what.payload[1]};
+}
 
 Memory zeros(Runtime& runtime, MemoryKind kind, std::size_t bytes) {
   Memory memory = runtime.allocate(kind, bytes);
@@ -137,8 +143,8 @@ void WindowProxy::begin(Order& order) noexcept {
   order.under_way = false;
   if (fault_ != Status::ok || is_sound(order.what)) return;
   fail(Status::invalid_argument, order.what.member,
-       "a kernel has ordered what is not inside the window, more than 64 bytes from or to a null pointer, or a flag or "
-       "an atomic that is not at a multiple of 8");
+       "a kernel has ordered what is not inside the window, more than 64 bytes from or to a null pointer, a flag or an "
+       "atomic that is not at a multiple of its size, or an atomic that does not exist");
 }
 
 bool WindowProxy::is_sound(const ProxyOrder& what) const noexcept {
@@ -148,8 +154,11 @@ bool WindowProxy::is_sound(const ProxyOrder& what) const noexcept {
   if (moves(act) && !inside(what.place, what.bytes)) return false;
   if (moves(act) && what.local == 0 && what.bytes > pgas::kProxyPayloadBytes) return false;  // the order has no more
   if (flags(act) && (what.flag % 8 != 0 || !inside(what.flag, 8))) return false;
-  if (is_atomic(act) && (what.place % 8 != 0 || !inside(what.place, 8))) return false;
-  return moves(act) || flags(act) || is_atomic(act) || act == ProxyAct::flush;
+  if (act == ProxyAct::atomic) {
+    const Atomic atomic = atomic_of(what);
+    return atomic.exists() && what.place % atomic.bytes() == 0 && inside(what.place, atomic.bytes());
+  }
+  return moves(act) || flags(act) || act == ProxyAct::flush;
 }
 
 void WindowProxy::note(const Order& order, Before& before) noexcept {
@@ -169,8 +178,7 @@ bool WindowProxy::may_act(const ProxyOrder& what, const Before& before) noexcept
     case ProxyAct::notify_of_barrier: return !before.puts && !before.flags && (before.flagged >> what.member & 1) == 0;
     case ProxyAct::notify:
     case ProxyAct::put_notify:
-    case ProxyAct::fetch_add:
-    case ProxyAct::compare_swap: return !before.puts && !before.flags && !before.flags_of_barriers;
+    case ProxyAct::atomic: return !before.puts && !before.flags && !before.flags_of_barriers;
     case ProxyAct::flush: return !before.any;
   }
   return true;
@@ -219,7 +227,7 @@ void WindowProxy::finish(Order& order, bool failed) noexcept {
   const ProxyAct act = act_of(order.what);
   std::size_t bytes = 0;
   if (act == ProxyAct::get && order.what.local == 0) bytes = order.what.bytes;
-  if (is_atomic(act)) bytes = sizeof(pgas::Word);
+  if (act == ProxyAct::atomic) bytes = sizeof(pgas::Word);
   ring_end_.answer(order.what.turn, failed, std::span(order.value).first(failed ? 0 : bytes));
 }
 
@@ -240,14 +248,14 @@ Status WindowProxy::post_act(Order& order) noexcept {
   const ProxyOrder& what = order.what;
   const ProxyAct act = act_of(what);
   if (flags(act)) return post_flag(order);
-  if (!is_atomic(act)) return Status::ok;
+  if (act != ProxyAct::atomic) return Status::ok;
   const GlobalPtr<std::byte> at = places_[what.member] + static_cast<std::ptrdiff_t>(what.place);
   KnownSegment* const known = space_.directory().find_open(at.rank(), at.segment());
   if (known == nullptr) return Status::not_found;
-  const Atomic atomic = act == ProxyAct::fetch_add
-                            ? Atomic::of<std::uint64_t>(AtomicOp::add, what.payload[0])
-                            : Atomic::of<std::uint64_t>(AtomicOp::compare_swap, what.payload[1], what.payload[0]);
-  return known->remote.post_atomic(at.offset(), atomic, order.op, order.value);
+  const Atomic atomic = atomic_of(what);
+  std::memset(order.value, 0, sizeof(pgas::Word));  // of 4 bytes the others are none, nor is there a value of a store
+  void* const before = atomic.operation == AtomicOp::store ? nullptr : order.value;
+  return known->remote.post_atomic(at.offset(), atomic, order.op, before);
 }
 
 Status WindowProxy::post_flag(Order& order) noexcept {

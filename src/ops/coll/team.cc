@@ -65,6 +65,15 @@ Team Team::split(int color, int key) const {
   return {state_->runtime(), members, without_label(state_->options())};
 }
 
+Team Team::local() const {
+  Peers& peers = state_->runtime().worker().engine().peers();
+  std::vector<Rank> members = state_->ranks();
+  std::erase_if(members, [&](Rank rank) { return !peers.find(rank.value)->same_host; });
+  TeamOptions options = without_label(state_->options());
+  if (options.way == TeamWay::hosts) options.way = TeamWay::automatic;
+  return {state_->runtime(), members, options};
+}
+
 Team Team::shrink() const {
   return {state_->runtime(), state_->agree_on_survivors(), without_label(state_->options())};
 }

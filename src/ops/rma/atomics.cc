@@ -111,7 +111,7 @@ Status RmaAtomics::post(RmaTarget& target, const Call& call, Op& op) noexcept {
 Status RmaAtomics::by_cpu(RmaTarget& target, const Call& call, Op& op) noexcept {
   const TimePoint posted_at = engine_.trace() != nullptr ? Clock::now() : TimePoint{};
   const std::size_t bytes = call.what.bytes();
-  tell_before(call.before, perform_atomic_by_cpu(target.mapped_ + call.offset, call.what), bytes);
+  tell_before(call.before, perform_atomic(target.mapped_ + call.offset, call.what), bytes);
   wake_for(call.what, target.peer_);
   op.result.bytes = bytes;
   count(Path::shm, bytes);
@@ -124,7 +124,7 @@ Status RmaAtomics::start(Record& record) noexcept {
     case Path::ucx: return by_wire(record);
     case Path::kernel: return by_device(record);
     case Path::shm:
-      record.bits = perform_atomic_by_cpu(record.target.mapped_ + record.call.offset, record.call.what);
+      record.bits = perform_atomic(record.target.mapped_ + record.call.offset, record.call.what);
       wake_for(record.call.what, record.target.peer_);
       return Status::ok;
     default: return await_file(record);

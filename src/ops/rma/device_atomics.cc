@@ -24,7 +24,7 @@ void perform_on_host(const port::HostLaunch& launch) noexcept {
     const AtomicOrders::Order& order = orders.orders[i];
     void* const word = launch.engine_address(order.word);
     auto* const before = static_cast<std::uint64_t*>(launch.engine_address(order.before));
-    if (word != nullptr && before != nullptr) *before = perform_atomic_by_cpu(word, order.what);
+    if (word != nullptr && before != nullptr) *before = perform_atomic(word, order.what);
   }
 }
 

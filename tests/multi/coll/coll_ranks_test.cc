@@ -1,5 +1,7 @@
 // Runs as every rank of a job (`brant run -n N`): every collective over shared memory and by messages, against what one
 // process computes by itself.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -469,6 +471,44 @@ TEST_P(Collectives, teams_are_split_and_named) {
   EXPECT_EQ(others.is_open(), self() != 0);
   if (others.is_open()) {
     EXPECT_TRUE(others.run(barrier()).ok());
+  }
+  EXPECT_TRUE(team_.run(barrier()).ok());
+}
+
+/// Which host a process is of, by what the kernel says.
+std::uint64_t shared_memory_of_this_process() {
+  struct stat about{};
+  EXPECT_EQ(::stat("/proc/self/ns/ipc", &about), 0);
+  return about.st_ino;
+}
+
+TEST_P(Collectives, the_local_team_is_those_on_the_same_host) {
+  const std::uint64_t own = shared_memory_of_this_process();
+  Team backwards = team_.split(0, -self());
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size()));
+  ASSERT_TRUE(backwards.run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), Buffer(std::span(all)))).ok());
+  std::vector<Rank> expected;
+  for (int m = 0; m < size(); ++m) {
+    if (all[static_cast<std::size_t>(m)] == own) expected.push_back(backwards.member(m));
+  }
+  Team local = backwards.local();
+  std::vector<Rank> members;
+  for (int m = 0; m < local.size(); ++m) members.push_back(local.member(m));
+  EXPECT_EQ(members, expected) << "in the order of the team that it was made of";
+  EXPECT_EQ(local.member(local.rank()), job().rank());
+  std::int32_t one = 1, sum = 0;
+  ASSERT_TRUE(local.run(allreduce(std::span<const std::int32_t>(&one, 1), std::span(&sum, 1), ReduceOp::sum)).ok());
+  EXPECT_EQ(sum, static_cast<std::int32_t>(expected.size()));
+}
+
+/// Of a team that is no more, and by those on one host alone.
+TEST_P(Collectives, a_local_team_is_made_by_its_members_alone) {
+  Team team = Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam().way});
+  if (self() == 0) team.abandon();
+  ASSERT_EQ(job().worker().wait_until([&] { return self() == 0 || !team.fault().empty(); }, std::chrono::seconds(60)),
+            Status::ok);
+  if (team.local().member(0) != Rank{0}) {
+    EXPECT_TRUE(team.local().run(barrier()).ok()) << "once more, without those on the host of rank 0";
   }
   EXPECT_TRUE(team_.run(barrier()).ok());
 }

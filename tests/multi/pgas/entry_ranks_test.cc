@@ -1,6 +1,7 @@
 // Runs as every rank of a job (`brant run -n N`): entries of chares as what happens at the target of a put.
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,6 +33,16 @@ class Cell : public Chare<Cell, Index<1>> {
     const Array<Cell> cells = this_array();
     AtTarget told = step % 2 == 0 ? AtTarget::entry<&Cell::landed>(cells[{to}], to, step)
                                   : AtTarget::entry<&Cell::landed>(cells, to, step);
+    if (step % 3 == 0) {
+      // In two halves, of which the second one tells of both.
+      const std::span<const Word> words(row);
+      Operation first = GlobalSpace::of(job()).put(there, words.first(kWords / 2));
+      Operation rest = GlobalSpace::of(job()).put(there + kWords / 2, words.subspan(kWords / 2),
+                                                  {.at_target = std::move(told).behind_all()});
+      EXPECT_TRUE((co_await rest).ok()) << "step " << step;
+      EXPECT_TRUE((co_await first).ok()) << "step " << step;
+      co_return 0;
+    }
     Operation put = GlobalSpace::of(job()).put(there, row, {.at_target = std::move(told)});
     EXPECT_TRUE((co_await put).ok()) << "step " << step;
     co_return 0;

@@ -11,13 +11,9 @@
 
 #include <gtest/gtest.h>
 
-#include "brant/brant.h"
-#include "brant/coll/collectives.h"
-#include "brant/coll/team.h"
-#include "brant/pgas.h"
-#include "support/grounds.h"
-#include "support/job_runtime.h"
+#include "multi/pgas/space_of_ranks.h"
 #include "support/own_host.h"
+#include "support/shared_host.h"
 
 namespace brant {
 namespace {
@@ -26,39 +22,14 @@ using test::job;
 
 /// Before the runtime is opened: no memory is shared, everything goes over UCX.
 [[maybe_unused]] const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
+/// Or several processes are one host.
+test::SharedHost g_shared_host;
+[[maybe_unused]] const bool g_pairs = g_shared_host.join_if_told();
 
-std::vector<std::byte> image(std::size_t bytes, int from, int to) {
-  return test::pattern(bytes, static_cast<unsigned>(from * 8 + to));
-}
-
-OpResult outcome(const Operation& operation) {
-  const OpResult result = job().wait_for(std::chrono::seconds(60), operation);
-  EXPECT_NE(result.status, Status::timed_out);
-  return result;
-}
-
-class GlobalSpaceOfRanks : public testing::Test {
- protected:
-  void barrier() { ASSERT_TRUE(team_.run(brant::barrier()).ok()); }
-  template <typename T>
-  std::vector<T> gather(const T& mine) {
-    std::vector<T> all(static_cast<std::size_t>(job().size()));
-    EXPECT_TRUE(
-        team_.run(brant::allgather(ConstBuffer(&mine, sizeof(T), MemoryKind::host), Buffer(std::span(all)))).ok());
-    return all;
-  }
-  [[nodiscard]] static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-
-  const int self_ = job().rank().value, size_ = job().size();
-  Team team_ = Team::world(job());
-  GlobalSpace space_{job()};
-};
-
-std::vector<MemoryKind> kinds() {
-  std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
-  if (job().device_kind() != MemoryKind::host) all.push_back(job().device_kind());
-  return all;
-}
+using GlobalSpaceOfRanks = test::SpaceOfRanks;
+using test::image;
+using test::kinds;
+using test::outcome;
 
 TEST_F(GlobalSpaceOfRanks, copies_between_all_kinds_arrive_whole) {
   constexpr std::size_t kBytes = 300'001;
@@ -85,6 +56,24 @@ TEST_F(GlobalSpaceOfRanks, copies_between_all_kinds_arrive_whole) {
     static_cast<void>(job().worker().progress());
     barrier();
   }
+}
+
+/// Those whose pointers this process may follow, and all of those.
+TEST_F(GlobalSpaceOfRanks, the_local_team_is_who_has_memory_that_is_mapped_here) {
+  GlobalSegment segment = space_.create(MemoryKind::host, 1 << 16);
+  const auto words = gather(segment.allocate<std::uint64_t>());
+  *segment.local(words[at(self_)]) = at(self_) + 1;
+  Team local = team_.local();
+  std::vector<int> members, mapped;
+  for (int m = 0; m < local.size(); ++m) members.push_back(local.member(m).value);
+  for (int rank = 0; rank < size_; ++rank) {
+    ASSERT_TRUE(outcome(space_.reach(words[at(rank)])).ok());
+    if (space_.local(words[at(rank)]) != nullptr) mapped.push_back(rank);
+  }
+  EXPECT_EQ(members, mapped);
+  barrier();
+  for (const int rank : members) EXPECT_EQ(*space_.local(words[at(rank)]), at(rank) + 1);
+  barrier();
 }
 
 TEST_F(GlobalSpaceOfRanks, a_third_party_copies_between_two_others) {

@@ -36,7 +36,7 @@ const bool g_own_host =  // NOLINT(bugprone-throwing-static-initialization): the
     std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
 
 constexpr std::size_t kBytes = 64 << 10;
-constexpr Word kFlag = 0, kBack = 8, kSum = 16, kTicket = 24, kData = 4096, kBarrier = 1024;
+constexpr Word kFlag = 0, kBack = 8, kSum = 16, kTicket = 24, kNumbers = 64, kData = 4096, kBarrier = 1024;
 
 /// A window over all ranks. Pinned memory, since atomics reach no device memory of other hosts.
 class WindowOfRanks : public testing::Test {
@@ -145,6 +145,35 @@ TEST_F(WindowOfRanks, atomics_add_up) {
   if (self_ == size_ - 1) {
     EXPECT_EQ(*word(kTicket), kRounds * size_);
   }
+}
+
+/// Words of 32 bits beside each other, and floating numbers.
+TEST_F(WindowOfRanks, atomics_of_all_types_add_up) {
+  constexpr int kRounds = 60;
+  run([&](CpuThread& machine) {
+    for (int i = 0; i < kRounds; ++i) {
+      std::int32_t least = 0;
+      std::uint32_t count = 0;
+      float single = 0;
+      double sum = 0;
+      const std::int32_t mine = -(i * static_cast<int>(size_) + static_cast<int>(self_));
+      ASSERT_EQ(pgas::fetch(machine, control_, window_, 0, kNumbers, AtomicOp::min, mine, least), Waited::rung);
+      ASSERT_EQ(pgas::fetch_add(machine, control_, window_, 0, kNumbers + 4, 1, count), Waited::rung);
+      ASSERT_EQ(pgas::fetch_add_relaxed(machine, control_, window_, 0, kNumbers + 8, 0.5f, single), Waited::rung);
+      ASSERT_EQ(pgas::fetch_add(machine, control_, window_, 0, kNumbers + 16, 0.25, sum), Waited::rung);
+      ASSERT_EQ(pgas::atomic<Word>(machine, control_, window_, 0, kNumbers + 24, AtomicOp::bit_or, Word{1} << self_),
+                Waited::rung);
+    }
+    ASSERT_EQ(pgas::barrier(machine, control_, window_, kBarrier, 1), Waited::rung);
+  });
+  if (self_ != 0) return;
+  const auto number = [&]<typename T>(T, Word offset) { return *pgas::peer_pointer<T>(window_, 0, kNumbers + offset); };
+  const int all = kRounds * static_cast<int>(size_);
+  EXPECT_EQ(number(std::int32_t{}, 0), -(all - 1));
+  EXPECT_EQ(number(std::uint32_t{}, 4), static_cast<std::uint32_t>(all));
+  EXPECT_EQ(number(float{}, 8), 0.5f * static_cast<float>(all));
+  EXPECT_EQ(number(double{}, 16), 0.25 * all);
+  EXPECT_EQ(number(Word{}, 24), (Word{1} << size_) - 1);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(AtomicWord, every_operation_does_what_the_model_says_and_touches_nothing_el
     constexpr std::uint64_t kAround = 0xa5a5a5a5a5a5a5a5;
     std::uint64_t words[3] = {kAround, kAround, kAround};
     std::memcpy(&words[1], &each.before, each.what.bytes());
-    const std::uint64_t told = perform_atomic_by_cpu(&words[1], each.what);
+    const std::uint64_t told = perform_atomic(&words[1], each.what);
     std::uint64_t after = 0;
     std::memcpy(&after, &words[1], each.what.bytes());
     ASSERT_EQ(told, test::told_by(each)) << each.name;
@@ -59,9 +59,9 @@ TEST(AtomicWord, threads_lose_none) {
     for (int thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (int i = 0; i < kTimes; ++i) {
-          perform_atomic_by_cpu(&sum, Atomic::of<double>(AtomicOp::add, 0.5));
-          perform_atomic_by_cpu(&least, Atomic::of<std::int64_t>(AtomicOp::min, -(i * kThreads + thread)));
-          perform_atomic_by_cpu(&count, Atomic::of<std::uint32_t>(AtomicOp::add, 1));
+          perform_atomic(&sum, Atomic::of<double>(AtomicOp::add, 0.5));
+          perform_atomic(&least, Atomic::of<std::int64_t>(AtomicOp::min, -(i * kThreads + thread)));
+          perform_atomic(&count, Atomic::of<std::uint32_t>(AtomicOp::add, 1));
         }
       });
     }

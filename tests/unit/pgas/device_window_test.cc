@@ -2,6 +2,8 @@
 #include "brant/pgas/device_window.cuh"
 
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -12,9 +14,11 @@
 
 #include "brant/brant.h"
 #include "brant/pgas.h"
+#include "support/atomic_cases.h"
 #include "support/effort.h"
 #include "support/in_process_job.h"
 #include "support/kernel_thread.h"
+#include "support/window_atomic.h"
 
 namespace brant::test {
 namespace {
@@ -133,6 +137,48 @@ TEST(DeviceWindow, atomics_of_all_members_add_up) {
   });
   EXPECT_EQ(members.word(2, kData), Word{12} * rounds);
   EXPECT_EQ(members.word(1, kData), 4 * rounds);
+}
+
+TEST(DeviceWindow, every_atomic_does_what_the_model_says) {
+  Members members(2);
+  CpuThread machine = thread_of_host();
+  for (const AtomicCase& each : atomic_cases()) {
+    members.word(1, kData) = ~Word{0};
+    std::memcpy(&members.word(1, kData), &each.before, each.what.bytes());
+    std::uint64_t told = 0, after = 0;
+    ASSERT_EQ(window_atomic(machine, members.window(0), 1, kData, each.what, told), Waited::rung) << each.name;
+    std::memcpy(&after, &members.word(1, kData), each.what.bytes());
+    ASSERT_EQ(told, told_by(each)) << each.name;
+    ASSERT_EQ(after, each.after) << each.name;
+    ASSERT_EQ(each.what.bytes() == 4 ? members.word(1, kData) >> 32 : 0xffffffff, 0xffffffff) << each.name;
+  }
+}
+
+TEST(DeviceWindow, sums_and_extremes_of_all_types_lose_nothing) {
+  const int rounds = static_cast<int>(effort(1000, 100));
+  Members members(4);
+  members.run([&](CpuThread& machine, const DeviceWindow& window) {
+    for (int i = 0; i < rounds; ++i) {
+      double sum = 0;
+      float relaxed = 0;
+      int least = 0;
+      std::uint32_t seen = 0;
+      const KernelControl control;
+      const int mine = -(i * 4 + static_cast<int>(window.member));
+      ASSERT_EQ(pgas::fetch_add(machine, control, window, 2, kData, 0.5, sum), Waited::rung);
+      ASSERT_EQ(pgas::fetch_add_relaxed(machine, control, window, 1, kData, 2, relaxed), Waited::rung);
+      ASSERT_EQ(pgas::fetch(machine, control, window, 3, kData, AtomicOp::min, mine, least), Waited::rung);
+      ASSERT_EQ(pgas::fetch_add(machine, control, window, 3, kData + 4, 1, seen), Waited::rung);
+      ASSERT_EQ(pgas::atomic<std::uint32_t>(machine, control, window, 0, kData, AtomicOp::bit_or, 1u << window.member),
+                Waited::rung);
+    }
+  });
+  EXPECT_EQ(std::bit_cast<double>(members.word(2, kData)), 2.0 * rounds);
+  EXPECT_EQ(*pgas::peer_pointer<float>(members.window(0), 1, kData), 8.0f * static_cast<float>(rounds));
+  EXPECT_EQ(*pgas::peer_pointer<int>(members.window(0), 3, kData), -(rounds * 4 - 1));
+  EXPECT_EQ(*pgas::peer_pointer<std::uint32_t>(members.window(0), 3, kData + 4),
+            static_cast<std::uint32_t>(4 * rounds));
+  EXPECT_EQ(members.word(0, kData), 0xfu);
 }
 
 /// Counts the bytes of words that are loaded as what others may write meanwhile.

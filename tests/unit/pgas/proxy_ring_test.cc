@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/atomic_word.h"
 #include "brant/pgas/device_window.cuh"
 #include "models/pgas/proxy_ring_end.h"
 #include "support/effort.h"
@@ -60,11 +61,12 @@ class Strangers {
         std::memcpy(word(to, order.place), order.local != 0 ? local : order.payload, order.bytes);
         break;
       case ProxyAct::get: std::memcpy(local, word(to, order.place), order.bytes); break;
-      case ProxyAct::fetch_add: value[0] = std::atomic_ref(*word(to, order.place)).fetch_add(order.payload[0]); break;
-      case ProxyAct::compare_swap:
-        value[0] = order.payload[0];
-        std::atomic_ref(*word(to, order.place)).compare_exchange_strong(value[0], order.payload[1]);
+      case ProxyAct::atomic: {
+        const Atomic atomic{static_cast<AtomicOp>(order.payload[2]), static_cast<AtomicType>(order.payload[3]),
+                            order.payload[0], order.payload[1]};
+        value[0] = perform_atomic(reinterpret_cast<std::byte*>(parts_[to].data()) + order.place, atomic);
         break;
+      }
       default: break;
     }
     const auto act = static_cast<ProxyAct>(order.act);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -16,9 +17,11 @@
 #include "brant/pgas.h"
 #include "brant/pgas/device_window.cuh"
 #include "core/engine.h"
+#include "support/atomic_cases.h"
 #include "support/effort.h"
 #include "support/in_process_job.h"
 #include "support/kernel_thread.h"
+#include "support/window_atomic.h"
 
 namespace brant::test {
 namespace {
@@ -128,6 +131,52 @@ TEST(WindowProxy, performs_puts_flags_gets_atomics_and_barriers) {
       ASSERT_EQ(pgas::barrier(machine, KernelControl{}, window, kBarrier, 2 * epoch), Waited::rung);
     }
   });
+}
+
+TEST(WindowProxy, every_atomic_does_what_the_model_says) {
+  const std::vector<AtomicCase> cases = atomic_cases();
+  const std::size_t step = static_cast<std::size_t>(effort(1, 19));
+  Apart ranks(2);
+  ranks.run([&](CpuThread& machine, const DeviceWindow& window) {
+    if (window.member == 1) return;
+    for (std::size_t i = 0; i < cases.size(); i += step) {
+      const AtomicCase& each = cases[i];
+      Word there = ~Word{0};
+      std::memcpy(&there, &each.before, each.what.bytes());
+      machine.store_release(ranks.word(1, kSum), there);
+      std::uint64_t told = 0, after = 0;
+      ASSERT_EQ(window_atomic(machine, window, 1, kSum, each.what, told), Waited::rung) << each.name;
+      there = machine.load_acquire(ranks.word(1, kSum));
+      std::memcpy(&after, &there, each.what.bytes());
+      ASSERT_EQ(told, told_by(each)) << each.name;
+      ASSERT_EQ(after, each.after) << each.name;
+      ASSERT_EQ(each.what.bytes() == 4 ? there >> 32 : 0xffffffff, 0xffffffff) << each.name;
+    }
+  });
+}
+
+TEST(WindowProxy, an_atomic_that_does_not_exist_loses_it) {
+  struct Bad {
+    Word place, operation, type;
+  };
+  constexpr auto kAdd = static_cast<Word>(AtomicOp::add), kXor = static_cast<Word>(AtomicOp::bit_xor);
+  constexpr auto kU32 = static_cast<Word>(AtomicType::u32), kF64 = static_cast<Word>(AtomicType::f64);
+  const Bad all[] = {{kSum, kXor, kF64},     {kSum, 10, kU32},       {kSum, kAdd, 6},      {kSum, kAdd, 256 + kU32},
+                     {kSum + 2, kAdd, kU32}, {kSum + 4, kAdd, kF64}, {kBytes, kAdd, kU32}, {kBytes - 4, kAdd, kF64}};
+  for (const Bad& bad : all) {
+    SCOPED_TRACE(testing::Message() << bad.operation << " on " << bad.type << " at " << bad.place);
+    Apart ranks(2);
+    ranks.run([&](CpuThread& machine, const DeviceWindow& window) {
+      if (window.member == 1) return;
+      pgas::ProxyOrder order = pgas::detail::order_of(pgas::ProxyAct::atomic, 1, bad.place);
+      order.payload[2] = bad.operation;
+      order.payload[3] = bad.type;
+      Word before = 0;
+      EXPECT_EQ(pgas::detail::ask_proxy(machine, KernelControl{}, window.ring, order, &before, 1), Waited::aborted);
+    });
+    EXPECT_EQ(ranks.space(0).status_of(ranks.window(0)), Status::invalid_argument);
+    EXPECT_EQ(*ranks.word(1, kSum), 0u);
+  }
 }
 
 /// Many orders without a wait: more than a ring has slots.

@@ -148,7 +148,7 @@ Status LoopbackMemory::perform(const OneSided& what) noexcept {
   switch (what.type) {
     case OneSidedKind::put: return fabric.copy(what.remote, what.local) ? Status::ok : Status::device_failed;
     case OneSidedKind::get: return fabric.copy(what.local, what.remote) ? Status::ok : Status::device_failed;
-    case OneSidedKind::atomic: *what.before = perform_atomic_by_cpu(what.remote.data, what.atomic); break;
+    case OneSidedKind::atomic: *what.before = perform_atomic(what.remote.data, what.atomic); break;
     case OneSidedKind::flush: break;
   }
   return Status::ok;

@@ -74,7 +74,7 @@ void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to)
   const Atomic what{call.operation, call.type, call.operand, call.expected};
   void* const word = what.exists() ? memory_.local_word(call.address, what.bytes()) : nullptr;
   if (word != nullptr) {
-    reply.value = perform_atomic_by_cpu(word, what);
+    reply.value = perform_atomic(word, what);
   } else {
     reply.status = static_cast<std::int32_t>(Status::peer_rejected);  // the segment was released meanwhile
   }

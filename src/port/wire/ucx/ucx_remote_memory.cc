@@ -245,7 +245,7 @@ Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64
   if (!host_accessible(key_of(key)->kind)) return Status::not_supported;
   op.bytes = bytes;
   if (key_of(key)->mapped != nullptr) {
-    *before = perform_atomic_by_cpu(key_of(key)->mapped + (remote_address - key_of(key)->base), what);
+    *before = perform_atomic(key_of(key)->mapped + (remote_address - key_of(key)->base), what);
     return op.status = Status::ok;
   }
   UcxRequest* request = operations_.start(RequestKind::atomic, to, op);
