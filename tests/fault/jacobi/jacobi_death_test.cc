@@ -26,7 +26,7 @@ Options options_of(const std::string& scene) {
 }
 
 /// Until it fails.
-void iterate_until_lost(brant::Runtime& runtime, Team& team, const Options& options) {
+void iterate_until_lost(brant::Runtime& runtime, brant::Team& team, const Options& options) {
   try {
     run_job(runtime, team, options);
   } catch (const brant::Error& error) {
@@ -43,7 +43,7 @@ int play(const std::string& scene) {
   brant::RuntimeOptions runtime_options = brant::RuntimeOptions::from_environment();
   runtime_options.gpu = brant::GpuChoice::emulated;
   brant::Runtime runtime(runtime_options);
-  Team team(runtime);
+  brant::Team team = brant::Team::world(runtime);
   Options options = options_of(scene);
   run_job(runtime, team, options);
   options.plan.iterations = 1'000'000'000;
