@@ -493,6 +493,7 @@ TEST_P(Collectives, the_local_team_is_those_on_the_same_host) {
   }
   Team local = backwards.local();
   std::vector<Rank> members;
+  members.reserve(static_cast<std::size_t>(local.size()));
   for (int m = 0; m < local.size(); ++m) members.push_back(local.member(m));
   EXPECT_EQ(members, expected) << "in the order of the team that it was made of";
   EXPECT_EQ(local.member(local.rank()), job().rank());

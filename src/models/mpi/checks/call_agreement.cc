@@ -95,14 +95,18 @@ struct CallAgreement::Posted {
 
 Status CallAgreement::post(const SaidCall& own, RankTeam& carrying_out, const Collective& call,
                            brant::Op& op) noexcept {
-  auto posted = std::unique_ptr<Posted>(new Posted{
-      *this, carrying_out, call, op, own, std::vector<SaidCall>(static_cast<std::size_t>(team_.size())), {}});
-  posted->telling.delivered = {&Posted::on_told, posted.get()};
-  const Status status = team_.post(allgather(given(posted->own), gathered(posted->all)), posted->telling);
-  if (status != Status::in_progress) return status;
-  ++posted_;
-  static_cast<void>(posted.release());
-  return Status::in_progress;
+  try {
+    auto posted = std::unique_ptr<Posted>(new Posted{
+        *this, carrying_out, call, op, own, std::vector<SaidCall>(static_cast<std::size_t>(team_.size())), {}});
+    posted->telling.delivered = {&Posted::on_told, posted.get()};
+    const Status status = team_.post(allgather(given(posted->own), gathered(posted->all)), posted->telling);
+    if (status != Status::in_progress) return status;
+    ++posted_;
+    static_cast<void>(posted.release());  // NOLINT(bugprone-unused-return-value): `on_told` deletes it
+    return Status::in_progress;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
 }
 
 }  // namespace brant::mpi

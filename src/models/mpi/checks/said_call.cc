@@ -15,9 +15,7 @@ namespace {
 
 template <std::size_t room>
 void store(std::string_view text, char (&place)[room]) noexcept {
-  const std::size_t stored = std::min(text.size(), room - 1);
-  std::memcpy(place, text.data(), stored);
-  place[stored] = 0;
+  place[text.copy(place, room - 1)] = 0;
 }
 
 /// Members rightly call these against each other: two groups that meet, and the start of a world.

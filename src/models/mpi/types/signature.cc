@@ -63,6 +63,7 @@ Sequence first_of(const Layout& layout, std::uint64_t elements) noexcept;
 /// The same of several layouts of one sort behind each other.
 Sequence first_of_loop(const Layout& item, std::uint64_t count, std::uint64_t elements) noexcept {
   const Sequence one = sequence_of(item);
+  if (one.elements == 0) return one;
   const std::uint64_t whole = std::min(count, elements / one.elements);
   const Sequence all = one.repeated(whole);
   const std::uint64_t rest = elements - all.elements;
