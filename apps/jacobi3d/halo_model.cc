@@ -75,8 +75,12 @@ bool sweeps_stay(const Decomposition& cut) noexcept {
 Solution solve_by_kernel(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                          brant::Path path, bool computes) {
   Block& block = *share.blocks[0];
-  std::array exchanges = {brant::HaloExchange(runtime, exchange_of_field(share.cut, mode, path, 0)),
-                          brant::HaloExchange(runtime, exchange_of_field(share.cut, mode, path, 1))};
+  const auto exchange_of = [&](int field) {
+    brant::HaloOptions options = exchange_of_field(share.cut, mode, path, field);
+    options.own_kernels = true;
+    return brant::HaloExchange(runtime, options);
+  };
+  std::array exchanges = {exchange_of(0), exchange_of(1)};
   const brant::Buffer fields[] = {block.current_field(), block.next_field()};
   for (std::size_t i = 0; i < 2; ++i) runtime.run(exchanges[i].bind(std::span(&fields[i], 1)));
   ResidentSolver solver(runtime, block, exchanges, mode, plan.overlap, computes);

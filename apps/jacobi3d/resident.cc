@@ -65,10 +65,11 @@ std::int64_t planes_for(const Extent& cells, std::int64_t room) noexcept {
   return best;
 }
 
-/// Blocks that have something to do: more would be more to wait for.
-std::int64_t blocks_of_use(const Block& block, std::int64_t planes, std::size_t sent_bytes, bool computes) noexcept {
-  const auto chunks = pieces(static_cast<std::int64_t>(sent_bytes), brant::halo::kChunkBytes);
-  return std::max<std::int64_t>(computes ? tiles_of(block.layout().cells, planes) : chunks, 1);
+/// Blocks that have something to do: more would be more to wait for. Those that sweep nothing copy so many bytes.
+std::int64_t blocks_of_use(const Block& block, std::int64_t planes, std::size_t sent_bytes, bool computes,
+                           std::size_t bytes_of_block) noexcept {
+  const auto copying = pieces(static_cast<std::int64_t>(sent_bytes), static_cast<std::int64_t>(bytes_of_block));
+  return std::max<std::int64_t>(computes ? tiles_of(block.layout().cells, planes) : copying, 1);
 }
 
 template <typename Plan>
@@ -144,7 +145,10 @@ void ResidentSolver::launch_direct(bool overlaps) {
   const auto kernel = load_kernel<brant::halo::DirectPlan>(runtime_.device(), "jacobi_resident");
   const std::int64_t room = room_for(runtime_, notifier_, kernel);
   const std::int64_t planes = planes_for(block_.layout().cells, room);
-  const auto shape = shape_of(std::min(blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_), room));
+  constexpr std::size_t kCellOfThread = kThreads * sizeof(double);
+  const std::int64_t use =
+      blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_, kCellOfThread);
+  const auto shape = shape_of(std::min(use, room));
   const std::array plans = {exchanges_[0].device(shape.grid[0]), exchanges_[1].device(shape.grid[0])};
   running_ = brant::PersistentKernel::launch(notifier_, kernel, shape, {.name = "jacobi"},
                                              work_of(plans, shape.grid[0], planes, overlaps));
@@ -158,7 +162,8 @@ void ResidentSolver::launch_messages(bool overlaps) {
   const std::int64_t room = std::max<std::int64_t>(all - all / kLeftToOthers, 1);
   const std::int64_t planes = planes_for(block_.layout().cells, room);
   const std::int64_t use =
-      blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_) + (computes_ ? 0 : 1);
+      blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_, brant::halo::kChunkBytes) +
+      (computes_ ? 0 : 1);
   const auto shape = shape_of(std::min(use, room));
   const std::array plans = {exchanges_[0].device_messages(shape.grid[0]), exchanges_[1].device_messages(shape.grid[0])};
   running_ = brant::PersistentKernel::launch(notifier_, kernel, shape, {.name = "jacobi"},

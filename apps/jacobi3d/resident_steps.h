@@ -85,7 +85,7 @@ BRANT_DEVICE_CODE bool receive(Machine& machine, const brant::notify::KernelCont
                                const brant::halo::DirectPlan& plan, Word epoch, bool for_all) {
   return brant::halo::await_cells(machine, control, plan, epoch, for_all, copies_of(machine, plan.table));
 }
-/// Rows that came packed are copied into the ghosts, by other threads than those that read them.
+/// Rows that came packed are copied into the ghosts, and the next ones may come when all blocks have done so.
 template <typename Machine>
 BRANT_DEVICE_CODE bool takes_landed(Machine& machine, const brant::halo::DirectPlan& plan) {
   const brant::halo::DirectNeighbour* const all = brant::halo::neighbours_in(machine, plan);
@@ -94,6 +94,9 @@ BRANT_DEVICE_CODE bool takes_landed(Machine& machine, const brant::halo::DirectP
   }
   return false;
 }
+/// What comes in lines is written into the ghosts as well, by other threads than those that read them.
+BRANT_DEVICE_CODE bool takes_lines(const brant::halo::DirectPlan& plan) { return plan.lines.count != 0; }
+BRANT_DEVICE_CODE bool takes_lines(const brant::halo::MessagePlan&) { return false; }
 /// Blocks that write into the ghosts agree with their neighbours each by itself.
 BRANT_DEVICE_CODE bool always_meets(const brant::halo::DirectPlan&) { return false; }
 /// Of brant::halo for messages: kernels that write into the ghosts need not.
@@ -151,7 +154,7 @@ BRANT_DEVICE_CODE void sweep_behind(Machine& machine, const Resident<Plan>& work
 
 /// One iteration of some that begin with `first`. Where messages go through buffers, those of the exchange before this
 /// one are free when the next one packs into them: block 0 asks while messages are on their way, and the others know
-/// when they have met. Where nothing is swept, and nothing that landed is taken, blocks of mode direct need not meet.
+/// when they have met. Where nothing is swept, and no packed rows are taken, blocks of mode direct need not meet.
 template <typename Machine, typename Plan>
 BRANT_DEVICE_CODE bool iterate_once(Machine& machine, const brant::notify::KernelControl& control,
                                     const Resident<Plan>& work, Word i, Word first, bool takes) {
@@ -160,16 +163,17 @@ BRANT_DEVICE_CODE bool iterate_once(Machine& machine, const brant::notify::Kerne
   const double* const current = work.field[i % 2];
   double* const next = work.field[(i + 1) % 2];
   const bool meets = work.computes != 0 || takes || always_meets(halo);
+  const bool meets_twice = meets && (takes || takes_lines(halo));
   const Word begun = machine.now_ns();
   if (!send(machine, control, halo, exchange_of(i), i < first + 2)) return false;
   sweep_before(machine, work, next, current);
   if (i != first) tell_taken(machine, before, exchange_of(i - 1));
   if (!receive(machine, control, halo, exchange_of(i), meets)) return false;
   if (i != first && !await_sent(machine, control, before, exchange_of(i - 1))) return false;
-  if (meets && takes && !meet(machine, control, work, 2 * i + 1)) return false;
+  if (meets_twice && !meet(machine, control, work, 2 * i + 1)) return false;
   const Word exchanged = machine.now_ns();
   sweep_behind(machine, work, next, current);
-  if (meets && !meet(machine, control, work, takes ? 2 * i + 2 : i + 1)) return false;
+  if (meets && !meet(machine, control, work, meets_twice ? 2 * i + 2 : i + 1)) return false;
   if (machine.block() == 0 && machine.thread() == 0 && i - first < work.laps_max) {
     machine.reach(work.laps)[i - first] = {exchanged - begun, machine.now_ns() - begun};
   }

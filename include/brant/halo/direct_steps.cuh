@@ -1,6 +1,7 @@
 #pragma once
 
 #include "brant/device/notify.cuh"
+#include "brant/halo/line_slots.cuh"
 #include "brant/halo/squads.cuh"
 
 /// What kernels of mode `direct` do: one text for the GPU, the emulated device and the model checker. A program's own
@@ -32,6 +33,7 @@ struct DirectPlan {
   CopyRange own;           ///< What stays in this process.
   Word bases_of_turn = 0;  ///< Bases of odd exchanges lie so many words behind those of even ones,
   Word units_of_turn = 0;  ///< and units so many.
+  LineSlots lines;         ///< With neighbours that are not among the others: little for each, by kernels that stay.
 };
 
 /// What copies of an exchange go by: those of a plan with two turns differ.
@@ -105,14 +107,15 @@ BRANT_DEVICE_CODE bool write_to(Machine& machine, const notify::KernelControl& c
   return true;
 }
 
-/// What all blocks of a grid write in one exchange: none waits for another one. `copy(range, share)`: the block's share
-/// of a range. `asks`: whether the neighbours are ready; who does not ask knows it from what they have written since,
+/// What all blocks of a grid write in one exchange: none waits for another one. What goes in lines is sent first.
+/// `copy(range, share)`: the block's share of a range. `asks`: whether the neighbours are ready; who does not ask knows it from what they have written since,
 /// and all blocks have met behind the last look at what those will write next. False: one has not come.
 template <typename Machine, typename Copy>
 BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                    Word epoch, bool asks, Copy&& copy) {
   const Share all_blocks{machine.block(), machine.blocks()};
   const DirectNeighbour* const all = neighbours_in(machine, plan);
+  send_in_lines(machine, plan.lines, epoch);
   if (asks) copy(plan.own, all_blocks);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
     if (!write_to(machine, control, all[n], epoch, asks, copy)) return false;
@@ -135,7 +138,7 @@ BRANT_DEVICE_CODE void take_from(Machine& machine, const DirectNeighbour& neighb
 }
 
 /// Waits for what the neighbours write, those that the block writes for; `waits_for_all`: for that of all of them.
-/// `take(range, share)` takes the block's share of what has landed.
+/// `take(range, share)` takes the block's share of what has landed. What comes in lines each thread takes by itself.
 template <typename Machine, typename Take>
 BRANT_DEVICE_CODE bool await_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                    Word epoch, bool waits_for_all, Take&& take) {
@@ -148,7 +151,7 @@ BRANT_DEVICE_CODE bool await_cells(Machine& machine, const notify::KernelControl
     if (waited != notify::Waited::rung) return false;
     take_from(machine, neighbour, take);
   }
-  return true;
+  return take_in_lines(machine, control, plan.lines, epoch);
 }
 
 /// One exchange, by all blocks of a grid that need not run at once: the last one alone waits for what comes. What has

@@ -163,6 +163,17 @@ void Copies::write_units(const CopyChunk& chunk, Word unit, std::span<std::byte*
   }
 }
 
+std::vector<CopyUnit> Copies::units_of(const Phase& phase, Word unit, std::span<std::byte* const> bases) const {
+  std::vector<CopyUnit> units(bytes_of(phase) / unit);
+  CopyUnit* to = units.data();
+  for (Word number = phase.first; number < phase.last; ++number) {
+    const CopyChunk& chunk = chunks_[number];
+    write_units(chunk, unit, bases, to);
+    to += bytes_in(chunk) / unit;
+  }
+  return units;
+}
+
 void Copies::list_units(Runtime& runtime, std::size_t turns) {
   table_.units = nullptr;
   constexpr Word kUnitMin = 8;  // smaller ones are not worth an entry, where others would be larger

@@ -40,6 +40,9 @@ class Copies {
   /// `bases` are addresses that it reaches.
   void run_on_cpu(const Phase& phase, std::span<std::byte* const> bases) const noexcept;
 
+  /// Its units of so many bytes, which divide all rows and places, with the addresses that `bases` give.
+  [[nodiscard]] std::vector<CopyUnit> units_of(const Phase& phase, Word unit, std::span<std::byte* const> bases) const;
+
   // By the device.
   /// Puts the plan there, and loads the kernel. After the last phase. Throws what Runtime::allocate and Kernel do.
   void upload(Runtime& runtime, std::size_t bases);

@@ -11,6 +11,7 @@
 #include "models/halo/direct_graph.h"
 #include "models/halo/direct_launched.h"
 #include "models/halo/direct_resident.h"
+#include "models/halo/line_table.h"
 
 namespace brant::halo {
 
@@ -41,7 +42,27 @@ DirectExchange::DirectExchange(Runtime& runtime, const HaloOptions& options)
 // Planned
 // -------------------------------------------------------------------------------------------------------------------
 
-/// On a device, narrow rows are written packed into a landing of the neighbour, which copies them on.
+/// On a device, narrow rows are written packed into a landing of the neighbour, which copies them on, and all that goes
+/// in lines.
+bool DirectExchange::lands_packed(const Neighbour& neighbour, const Box& box) const noexcept {
+  return by_device_ && (neighbour.words_in_lines != 0 || is_narrow(box, layout_.options().cell_bytes));
+}
+
+/// The same at both ends: what kernels that stay send each other, cells of whole words, few of them, and as many one way
+/// as the other.
+std::size_t DirectExchange::words_in_lines(const Neighbour& neighbour) const noexcept {
+  const HaloOptions& options = layout_.options();
+  const bool stays = options.mode == HaloMode::resident || (options.mode == HaloMode::direct && options.own_kernels);
+  if (!by_device_ || !stays || options.cell_bytes % sizeof(Word) != 0) return 0;
+  const auto bytes_in = [](std::span<const Link> links) {
+    std::size_t bytes = 0;
+    for (const Link& link : links) bytes += link.bytes;
+    return bytes;
+  };
+  const std::size_t bytes = bytes_in(neighbour.sends);
+  return bytes == bytes_in(neighbour.receives) && bytes <= kInLinesMax ? bytes / sizeof(Word) : 0;
+}
+
 std::size_t DirectExchange::plan_sends(const Neighbour& neighbour, std::size_t fields, std::size_t landing) {
   const std::size_t cell = layout_.options().cell_bytes;
   const std::size_t variables = layout_.options().variables;
@@ -51,7 +72,7 @@ std::size_t DirectExchange::plan_sends(const Neighbour& neighbour, std::size_t f
     for (const Region& region : link.message.regions) {
       const CopyEnd from = Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field);
       CopyEnd to = Copies::end_in_field(layout_.strides_of(link.message.to), region.to, field);
-      if (by_device_ && is_narrow(region.from, cell)) {
+      if (lands_packed(neighbour, region.from)) {
         to = Copies::end_packed(layout_.strides_of(link.message.to), region.to, landing, landed);
         landed += landing_bytes_of(region.from, cell * variables);
       }
@@ -70,7 +91,7 @@ std::size_t DirectExchange::plan_landed(const Neighbour& neighbour, std::size_t 
   for (const Link& link : neighbour.receives) {
     const FieldStrides strides = layout_.strides_of(link.message.to);
     for (const Region& region : link.message.regions) {
-      if (!by_device_ || !is_narrow(region.to, cell)) continue;
+      if (!lands_packed(neighbour, region.to)) continue;
       plan_.copies.add(Copies::end_packed(strides, region.to, landing, landed),
                        Copies::end_in_field(strides, region.to, link.field), region.to, cell, variables);
       landed += landing_bytes_of(region.to, cell * variables);
@@ -89,6 +110,7 @@ void DirectExchange::plan_copies() {
   std::size_t fields = own;
   for (std::size_t n = 0; n < count; ++n) {
     Neighbour& neighbour = plan_.neighbours[n];
+    neighbour.words_in_lines = words_in_lines(neighbour);
     neighbour.far_bytes = plan_sends(neighbour, fields, landings + count + n);
     fields += neighbour.blocks.size();
   }
@@ -100,7 +122,9 @@ void DirectExchange::plan_copies() {
     Neighbour& neighbour = plan_.neighbours[n];
     neighbour.landing_bytes = plan_landed(neighbour, landings + n);
     if (neighbour.landing_bytes == 0) continue;
-    neighbour.landing = runtime_.allocate(runtime_.device_kind(), plan_.turns * neighbour.landing_bytes);
+    const std::size_t bytes = neighbour.landing_size(neighbour.landing_bytes, plan_.turns);
+    neighbour.landing = runtime_.allocate(runtime_.device_kind(), bytes);
+    if (neighbour.words_in_lines != 0) clear_lines(runtime_, neighbour.landing);
   }
   plan_.bases.resize(plan_.turns * (landings + 2 * count));
 }
@@ -172,6 +196,7 @@ void DirectExchange::tell_offers(std::span<const Buffer> fields) {
   for (std::size_t n = 0; n < plan_.neighbours.size(); ++n) {
     DirectOffer offer;
     offer.by_device = by_device_ ? 1 : 0;
+    offer.lines = plan_.neighbours[n].words_in_lines;
     way_->offer(n, offer);
     const Neighbour& neighbour = plan_.neighbours[n];
     if (neighbour.landing_bytes != 0) {
@@ -204,7 +229,13 @@ void DirectExchange::accept_offer(std::size_t n) {
                             "kind in all processes",
                             neighbour.rank, by_device_ ? "host" : "device", by_device_ ? "device" : "host"));
   }
-  if (offer.landing.bytes < plan_.turns * neighbour.far_bytes) {
+  if (offer.lines != neighbour.words_in_lines) {
+    throw Error(Status::invalid_argument,
+                fmt::format("halo: rank {} exchanges {} words with kernels of its own, and this process {}: give "
+                            "HaloOptions::own_kernels in all processes or in none",
+                            neighbour.rank, offer.lines, neighbour.words_in_lines));
+  }
+  if (offer.landing.bytes < neighbour.landing_size(neighbour.far_bytes, plan_.turns)) {
     throw Error(Status::internal, fmt::format("halo: rank {} has {} bytes for {} times {} bytes of narrow rows",
                                               neighbour.rank, offer.landing.bytes, plan_.turns, neighbour.far_bytes));
   }
@@ -300,6 +331,11 @@ bool DirectExchange::is_bound(std::span<const Buffer> fields) const noexcept {
 
 void DirectExchange::require_ready(std::span<const Buffer> fields) const {
   transfers_.require_open();
+  if (layout_.options().own_kernels && layout_.options().mode == HaloMode::direct) {
+    throw Error(Status::invalid_argument,
+                "halo: kernels of the program do the exchanges of HaloOptions::own_kernels: bind and accompany them, or "
+                "leave that option off");
+  }
   if (way_ != nullptr) way_->require_ready();
   if (!bound_ || is_bound(fields)) return;
   throw Error(Status::invalid_argument,

@@ -30,6 +30,8 @@ class DirectExchange final : public Exchange {
   };
 
   void plan_copies();
+  [[nodiscard]] std::size_t words_in_lines(const Neighbour& neighbour) const noexcept;
+  [[nodiscard]] bool lands_packed(const Neighbour& neighbour, const Box& box) const noexcept;
   /// Give the bytes of narrow rows; the numbers are of bases.
   std::size_t plan_sends(const Neighbour& neighbour, std::size_t fields, std::size_t landing);
   std::size_t plan_landed(const Neighbour& neighbour, std::size_t landing);

@@ -88,6 +88,7 @@ void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
   std::vector<DirectNeighbour> all;
   Word block = 0;
   for (const Pair& pair : pairs_) {
+    if (plan_.neighbours[pair.number].words_in_lines != 0) continue;
     DirectNeighbour& one = all.emplace_back();
     one.tell_ready = pair.tell_ready.device();
     one.tell_arrived = pair.tell_arrived.device();
@@ -101,9 +102,24 @@ void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
     one.arrives_in = pair.arrives_in;
     block = (block + pair.strips) % blocks;
   }
+  on_device_.count = all.size();
   if (all.empty()) return;
   if (to.bytes() == 0) to = runtime_.allocate(runtime_.device_kind(), all.size() * sizeof(DirectNeighbour));
   runtime_.copy(to, std::span<const DirectNeighbour>(all));
+}
+
+void DirectByDevice::put_lines() {
+  const auto bases = std::span(plan_.bases).first(plan_.bases.size() / plan_.turns);
+  Word number = 0;
+  lines_.begin();
+  for (const Pair& pair : pairs_) {
+    const Neighbour& neighbour = plan_.neighbours[pair.number];
+    if (neighbour.words_in_lines == 0) continue;
+    lines_.add(neighbour, plan_.copies, plan_.to[pair.number], plan_.landed[pair.number], bases);
+    if (number == 0) number = pair.arrived.device().number;
+  }
+  on_device_.lines = lines_.upload(runtime_);
+  on_device_.lines.number = number;
 }
 
 void DirectByDevice::bind() {
@@ -111,9 +127,9 @@ void DirectByDevice::bind() {
   if (status != Status::ok) throw_error(status, "halo: the addresses of the fields did not reach the device");
   plan_.copies.list_units(runtime_, plan_.turns);
   put_neighbours(neighbours_, shape_.grid[0]);
+  put_lines();
   on_device_.table = plan_.copies.table();
   on_device_.neighbours = neighbours_.as<DirectNeighbour>();
-  on_device_.count = pairs_.size();
   on_device_.own = plan_.copies.range_of(plan_.own);
   on_device_.bases_of_turn = plan_.turns == 1 ? 0 : plan_.bases.size() / plan_.turns;
   on_device_.units_of_turn = plan_.turns == 1 ? 0 : plan_.copies.listed();
@@ -203,6 +219,20 @@ bool DirectByDevice::has_rung(const Bell& bell, Word parts, std::uint64_t epoch)
                      [&](Word part) { return notify::reached(part, epoch); });
 }
 
+/// The exchanges of this run.
+bool DirectByDevice::has_begun(const Pair& pair) const {
+  const Neighbour& neighbour = plan_.neighbours[pair.number];
+  if (neighbour.words_in_lines != 0) return LineTable::have_come(runtime_, neighbour, first_);
+  return has_rung(pair.ready, 1, first_);
+}
+
+/// The last exchange of this run.
+bool DirectByDevice::has_written(const Pair& pair) const {
+  const Neighbour& neighbour = plan_.neighbours[pair.number];
+  if (neighbour.words_in_lines != 0) return LineTable::have_come(runtime_, neighbour, epoch_);
+  return has_rung(pair.arrived, pair.arrives_in, epoch_);
+}
+
 std::string DirectByDevice::describe(const Pair& pair) const {
   const Neighbour& neighbour = plan_.neighbours[pair.number];
   std::vector<int> own;
@@ -225,8 +255,8 @@ void DirectByDevice::throw_unfinished() const {
     if (is_gone(pair, epoch_)) throw_gone(pair, epoch_);
   }
   for (const Pair& pair : pairs_) {
-    const bool is_ready = has_rung(pair.ready, 1, first_);  // and for all of the run
-    if (is_ready && has_rung(pair.arrived, pair.arrives_in, epoch_)) continue;
+    const bool is_ready = has_begun(pair);
+    if (is_ready && has_written(pair)) continue;
     throw Error(Status::timed_out,
                 fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
                             in_seconds(layout_.options().patience), describe(pair),

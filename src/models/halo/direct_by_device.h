@@ -7,6 +7,7 @@
 #include "brant/notify/notifier.h"
 #include "models/halo/direct_way.h"
 #include "models/halo/kernels.h"
+#include "models/halo/line_table.h"
 
 namespace brant::halo {
 
@@ -67,13 +68,17 @@ class DirectByDevice : public DirectWay {
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
   [[noreturn]] void throw_gone(const Pair& pair, std::uint64_t epoch) const;
   [[noreturn]] void throw_unfinished() const;
+  void put_lines();
   /// All of so many parts.
   [[nodiscard]] bool has_rung(const Bell& bell, Word parts, std::uint64_t epoch) const;
+  [[nodiscard]] bool has_begun(const Pair& pair) const;
+  [[nodiscard]] bool has_written(const Pair& pair) const;
   [[nodiscard]] std::string describe(const Pair& pair) const;
 
   std::deque<Pair> pairs_;   ///< By neighbours.
-  Memory neighbours_;        ///< On the device: DirectNeighbour for each.
+  Memory neighbours_;        ///< On the device: DirectNeighbour for each that gets no lines.
   Memory guests_;            ///< The same for a kernel of the program.
+  LineTable lines_;
   std::uint64_t first_ = 0;  ///< Of the run that has begun.
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
   std::uint64_t done_ = 0;   ///< and that have been done.

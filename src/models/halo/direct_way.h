@@ -17,6 +17,7 @@ struct DirectOffer {
   std::uint64_t by_device = 0;  ///< Its fields are device memory.
   std::uint64_t refused = 0;    ///< A Status: why it has nothing to offer; ok else.
   FieldOffer landing;           ///< By device: for narrow rows; of 0 bytes where there are none.
+  std::uint64_t lines = 0;      ///< By device: words that it takes from, and sends in, lines.
   std::uint64_t strips = 0;     ///< By device: it rings `arrived` in so many parts, 1 at least.
   BellTicket ready;             ///< By device: bells that the neighbour rings.
   BellTicket arrived;
@@ -24,7 +25,8 @@ struct DirectOffer {
 };
 
 /// Everything that is copied, and by whom it is wanted. Bases are the fields of this process, those of the neighbours,
-/// and by neighbours where narrow rows land: here, then there.
+/// and by neighbours where narrow rows land: here, then there. What goes in lines is planned as if all of it were narrow
+/// rows, and sent by LineTable.
 struct DirectCopies {
   std::vector<Neighbour> neighbours;
   Copies copies;

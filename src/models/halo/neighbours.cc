@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/engine.h"
+#include "models/halo/line_table.h"
 #include "ops/mapping/opening.h"
 
 namespace brant::halo {
@@ -31,6 +32,10 @@ std::vector<std::span<const Link>> by_rank(const Layout& layout, const std::vect
 
 std::size_t Neighbour::place_of(int block) const noexcept {
   return static_cast<std::size_t>(std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin());
+}
+
+std::size_t Neighbour::landing_size(std::size_t bytes, std::size_t turns) const noexcept {
+  return words_in_lines == 0 ? turns * bytes : kLineTurns * words_in_lines * sizeof(notify::Line);
 }
 
 std::vector<Neighbour> neighbours_of(const Layout& layout) {

@@ -23,8 +23,11 @@ struct Neighbour {
   Memory landing;                    ///< and where they land: it writes there.
   std::size_t far_bytes = 0;         ///< Likewise there.
   MappedMemory far_landing;
+  std::size_t words_in_lines = 0;  ///< Either way; then lines land, and nothing else. 0: no lines.
 
   [[nodiscard]] std::size_t place_of(int block) const noexcept;
+  /// Of a landing for so many bytes of narrow rows in each of some turns.
+  [[nodiscard]] std::size_t landing_size(std::size_t bytes, std::size_t turns) const noexcept;
 };
 
 /// All of them, in the order of the links; empty spans are none of theirs.

@@ -33,6 +33,7 @@ enum class Sharing : std::uint8_t {
   together,      ///< The last one rings.
   in_strips,     ///< Each rings a part,
   listed_units,  ///< and finds its cells in the list of units.
+  in_lines,      ///< Nobody rings: each word carries its exchange.
 };
 
 using CellWords = std::array<Word, kCells>;
@@ -85,6 +86,7 @@ class World {
     std::array<CellWords, kTurns> sent{};
     std::array<CellWords, kTurns> landing{};
     std::array<CellWords, kTurns> noted{};
+    std::array<std::array<notify::Line, kCells>, kTurns> lines{};
     CellWords ghost{};
     Word ready = 0;
     std::array<Word, kCells> arrived{};
@@ -93,6 +95,8 @@ class World {
     std::vector<CopyChunk> chunks;
     std::vector<Word> bases;
     std::vector<CopyUnit> units;
+    std::vector<CopyUnit> sends;
+    std::vector<CopyUnit> takes;
     DirectNeighbour neighbour;
     DirectPlan plan;
   };
@@ -122,7 +126,9 @@ class World {
   }
 
   void connect(Side& side, Side& other) const {
-    for (unsigned c = 0; c < kCells; ++c) add_copy(side, ghost, noted, kCells - 1 - c);
+    const bool lined = sharing_ == Sharing::in_lines;
+    // By who takes them: by strips another block than wrote them, and in lines the one that sends those words.
+    for (unsigned c = 0; c < kCells; ++c) add_copy(side, ghost, noted, lined ? c : kCells - 1 - c);
     for (unsigned c = 0; c < kCells; ++c) add_copy(side, sent, far_landing, c);
     for (unsigned c = 0; c < kCells; ++c)
       add_copy(side, landing, ghost, kCells - 1 - c);  // by another block than wrote it
@@ -147,9 +153,22 @@ class World {
     side.plan.table = {side.boxes.data(), side.chunks.data(), side.bases.data()};
     if (listed != 0) list_units(side);
     side.plan.neighbours = &side.neighbour;
-    side.plan.count = 1;
+    side.plan.count = lined ? 0 : 1;
+    if (lined) connect_lines(side, other);
     if (notes_) side.plan.own = {0, kCells, listed};
     side.plan.bases_of_turn = bases;
+  }
+
+  void connect_lines(Side& side, Side& other) const {
+    const auto address = [](const auto& word) { return reinterpret_cast<Word>(&word); };
+    for (Word turn = 0; turn < kTurns; ++turn) {
+      const Word place = faults_.one_landing ? 0 : turn;
+      for (unsigned c = 0; c < kCells; ++c) {
+        side.sends.push_back({address(side.sent[turn][c]), address(other.lines[place][c])});
+        side.takes.push_back({address(side.lines[place][c]), address(side.ghost[c])});
+      }
+    }
+    side.plan.lines = {side.sends.data(), side.takes.data(), kCells};
   }
 
   static void list_units(Side& side) {
@@ -203,6 +222,14 @@ TEST_F(DirectModel, blocks_that_find_their_cells_in_a_list_take_their_own_cells)
   EXPECT_EQ(explore(2, 3, {}, Sharing::listed_units), "");
 }
 
+TEST_F(DirectModel, words_in_lines_are_those_of_their_exchange) {
+  EXPECT_EQ(explore(1, 4, {}, Sharing::in_lines), "");
+  EXPECT_EQ(explore(2, 4, {}, Sharing::in_lines), "");
+}
+
+TEST_F(DirectModelFaults, lines_without_a_second_place_are_found) {
+  EXPECT_NE(explore(2, 3, {.one_landing = true}, Sharing::in_lines), "");
+}
 TEST_F(DirectModelFaults, one_landing_for_all_is_found) {
   EXPECT_EQ(explore(1, 3, {.one_landing = true}), "an exchange took another one's cells");
 }

@@ -170,8 +170,11 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
   constexpr HaloOptions kSmall{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
   constexpr HaloOptions kThree{
       .grid = {60, 64, 64}, .divide = {3, 2, 1}, .periodic = {true, true, true}, .variables = 4};
+  // More than goes in lines, in strips.
+  constexpr HaloOptions kStrips{
+      .grid = {60, 96, 96}, .divide = {3, 1, 1}, .periodic = {true, true, true}, .variables = 2};
   for (const HaloMode mode : {HaloMode::resident, HaloMode::graph, HaloMode::direct, HaloMode::fused}) {
-    for (HaloOptions options : {kSmall, kThree}) {  // by one block of a kernel that stays, and by several
+    for (HaloOptions options : {kSmall, kThree, kStrips}) {  // by one block of a kernel that stays, and by several
       const int ranks = options.divide[0];
       options.mode = mode;
       InProcessJob job(test::ranks(ranks, test::gpu_of_tests()));
@@ -187,6 +190,36 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
       }
     }
   }
+}
+
+TEST(HaloDirect, leaves_exchanges_of_own_kernels_to_those) {
+  InProcessJob job(test::ranks(2, test::gpu_of_tests()));
+  HaloOptions options = kDirectly;
+  options.own_kernels = true;
+  std::deque<Side> sides = sides_of(job, 2, options, test::device_memory());
+  bind(job, sides);
+  if (testing::Test::HasFatalFailure()) return;
+  const std::string why = refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); });
+  EXPECT_EQ(why.find("invalid_argument: halo: kernels of the program do the exchanges of HaloOptions::own_kernels"), 0u)
+      << why;
+}
+
+TEST(HaloDirect, names_who_exchanges_with_kernels_of_its_own_alone) {
+  InProcessJob job(test::ranks(2, test::gpu_of_tests()));
+  HaloOptions options = kDirectly;
+  std::deque<Side> sides;
+  for (int rank = 0; rank < 2; ++rank) {
+    options.own_kernels = rank == 1;
+    sides.emplace_back(job.rank(rank), options, test::device_memory());
+  }
+  std::deque<Task<void>> bindings;
+  for (Side& side : sides) bindings.push_back(side.exchange.bind(side.buffers));
+  for (Task<void>& binding : bindings) binding.start();
+  ASSERT_TRUE(job.run_until([&] { return bindings[0].finished() && bindings[1].finished(); }));
+  const std::string why = refused([&] { bindings[0].take(); });
+  EXPECT_EQ(why.find("invalid_argument: halo: rank 1 exchanges 968 words with kernels of its own, and this process 0"), 0u)
+      << why;
+  EXPECT_NE(refused([&] { bindings[1].take(); }).find("HaloOptions::own_kernels"), std::string::npos);
 }
 
 TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {

@@ -17,6 +17,7 @@ namespace {
 
 using brant::test::InProcessJob;
 
+constexpr auto kDirect = brant::HaloMode::direct;
 constexpr auto kStream = brant::HaloMode::stream;
 constexpr auto kStacked = brant::HaloMode::stacked;
 
@@ -25,7 +26,14 @@ struct Case {
   Decomposition cut;
   bool overlaps = false;
   brant::HaloMode mode = brant::HaloMode::direct;
+  bool in_lines = false;
 };
+
+brant::HaloOptions options_of(const Case& one, int field) {
+  brant::HaloOptions options = exchange_of_field(one.cut, one.mode, {}, field);
+  options.own_kernels = one.in_lines;
+  return options;
+}
 
 /// The cells of a block, whose field holds them.
 std::vector<double> cells_of(const Block& block) {
@@ -67,11 +75,10 @@ std::vector<double> expected(const Decomposition& cut, int number, int iteration
 
 /// What one rank has.
 struct Side {
-  Side(brant::Runtime& runtime, const Decomposition& cut, int rank, brant::HaloMode mode)
-      : block(runtime, cut, rank, brant::MemoryKind::emulated, Faces::in_place),
+  Side(brant::Runtime& runtime, const Case& one, int rank)
+      : block(runtime, one.cut, rank, brant::MemoryKind::emulated, Faces::in_place),
         stencil(make_stencil(runtime, block)),
-        exchanges{brant::HaloExchange(runtime, exchange_of_field(cut, mode, {}, 0)),
-                  brant::HaloExchange(runtime, exchange_of_field(cut, mode, {}, 1))} {
+        exchanges{brant::HaloExchange(runtime, options_of(one, 0)), brant::HaloExchange(runtime, options_of(one, 1))} {
     stencil->fill();
   }
   brant::Task<void> bind() {
@@ -100,7 +107,7 @@ TEST_P(ResidentIterations, agree_with_one_process_to_the_last_bit) {
   InProcessJob job(brant::test::ranks(ranks, brant::GpuChoice::emulated));
   std::vector<std::unique_ptr<Side>> sides;
   for (int rank = 0; rank < ranks; ++rank)
-    sides.push_back(std::make_unique<Side>(job.rank(rank), cut, rank, GetParam().mode));
+    sides.push_back(std::make_unique<Side>(job.rank(rank), GetParam(), rank));
   const auto all = [&](auto&& step) {
     std::vector<brant::Task<void>> tasks;
     for (auto& side : sides) tasks.push_back(step(*side));
@@ -129,6 +136,9 @@ TEST_P(ResidentIterations, agree_with_one_process_to_the_last_bit) {
 // Rows of one cell along x go packed, and are taken by all blocks of the kernel before any of them sweeps.
 INSTANTIATE_TEST_SUITE_P(Cuts, ResidentIterations,
                          testing::Values(Case{"alone", {{9, 20, 20}, {1, 1, 1}}},
+                                         Case{"along_z_in_lines", {{33, 18, 40}, {1, 1, 2}}, false, kDirect, true},
+                                         Case{"along_x_in_lines", {{40, 18, 33}, {2, 1, 1}}, true, kDirect, true},
+                                         Case{"along_x_and_y_in_lines", {{21, 18, 33}, {2, 2, 1}}, false, kDirect, true},
                                          Case{"along_z", {{33, 18, 40}, {1, 1, 2}}},
                                          Case{"along_z_overlapped", {{33, 18, 40}, {1, 1, 2}}, true},
                                          Case{"along_x", {{40, 18, 33}, {2, 1, 1}}},
