@@ -39,6 +39,8 @@ OF_ONE_RANK = {
     "halo_exchange_test": "*device_alone*:HaloStream.*:HaloDirect.*",
     "halo_modes_test": "*within_one_task/device*",
 }
+# Each case starts processes that open a GPU, for seconds: the others go by memory of the host alone.
+WHERE_GPUS_MATTER = {"coll_fault_test": "CollFaultOn*"}
 
 
 def test_steps(check: Check) -> list[Step]:
@@ -68,6 +70,8 @@ def test_steps(check: Check) -> list[Step]:
                 environment["GTEST_FILTER"] = OF_ONE_RANK[test.program]
         if kills:
             environment["BRANT_SHARE_GPU"] = "1"
+            if test.program in WHERE_GPUS_MATTER:
+                environment["GTEST_FILTER"] = WHERE_GPUS_MATTER[test.program]
         gpus = 1 if kills or kernels else test.ranks
         step = Step(f"test {test.name}", group, command, min(test.seconds, 150), gpus, environment, figure=test_figure)
         needed = (test.program, HELPERS.get(test.program, test.program))

@@ -252,13 +252,38 @@ struct NothingElse {
   BRANT_DEVICE_CODE Waited operator()() const { return Waited::rung; }
 };
 
+namespace detail {
+
+/// Whether the clock or the program ends a wait that began when this was called first: then `begun` is 0.
+template <typename Machine>
+BRANT_DEVICE_CODE Waited ended_early(Machine& machine, const KernelControl& control, Word& begun) {
+  const Word now = machine.now_ns();
+  if (begun == 0) begun = now;
+  if (control.patience_ns != 0 && now - begun > control.patience_ns) return Waited::timed_out;
+  const bool aborts = control.asked != nullptr && machine.load_relaxed(&machine.reach(control.asked)->abort) != 0;
+  return aborts ? Waited::aborted : Waited::rung;
+}
+
+/// To the CPU: what was waited for in vain.
+template <typename Machine>
+BRANT_DEVICE_CODE void tell_in_vain(Machine& machine, const KernelControl& control, Word number, Word epoch, Word seen,
+                                    Waited waited) {
+  if (control.told == nullptr) return;
+  Told* const told = machine.reach(control.told);
+  machine.store_relaxed(&told->wanted, epoch);
+  machine.store_relaxed(&told->seen, seen);
+  machine.store_relaxed(&told->failed, static_cast<Word>(waited));
+  machine.store_release(&told->waits_for, number);
+}
+
+}  // namespace detail
+
 /// Looks until `look()` gives the epoch, or a later one; for one thread. Ends early where the program aborts the
 /// kernel, when `control.patience_ns` is over, or when `also()` says so: that is told to the CPU, by the number of what
 /// was waited for.
 template <typename Machine, typename Look, typename Also = NothingElse>
 BRANT_DEVICE_CODE Waited look_until(Machine& machine, const KernelControl& control, Word number, Word epoch,
                                     Look&& look, Also also = {}) {
-  const Word* const abort = control.asked == nullptr ? nullptr : &machine.reach(control.asked)->abort;
   Word begun = 0;
   for (unsigned looks = 1;; ++looks) {
     Word seen = look();
@@ -267,26 +292,42 @@ BRANT_DEVICE_CODE Waited look_until(Machine& machine, const KernelControl& contr
       looks < kEagerLooks ? machine.pause() : machine.rest();
       continue;
     }
-    const Word now = machine.now_ns();
-    if (begun == 0) begun = now;
     Waited waited = also();
     if (waited != Waited::rung) {  // what came before that end has come
       seen = look();
       if (reached(seen, epoch)) return Waited::rung;
     }
-    if (abort != nullptr && machine.load_relaxed(abort) != 0) waited = Waited::aborted;
-    if (control.patience_ns != 0 && now - begun > control.patience_ns) waited = Waited::timed_out;
+    const Waited early = detail::ended_early(machine, control, begun);
+    if (early != Waited::rung) waited = early;
     if (waited == Waited::rung) {
       machine.rest();
       continue;
     }
-    if (control.told != nullptr) {
-      Told* const told = machine.reach(control.told);
-      machine.store_relaxed(&told->wanted, epoch);
-      machine.store_relaxed(&told->seen, seen);
-      machine.store_relaxed(&told->failed, static_cast<Word>(waited));
-      machine.store_release(&told->waits_for, number);
+    detail::tell_in_vain(machine, control, number, epoch, seen, waited);
+    return waited;
+  }
+}
+
+/// Threads of a scope look, each at what it waits for: `look()` gives the epoch, or a later one, when the thread has all
+/// of that. Ends early as `look_until` does, which one of them finds out for all: if thousands looked at memory of the
+/// host, a wait that takes long would take a millisecond more, and so would that of who waits for this one.
+template <typename Machine, typename Look, typename Scope = Block>
+BRANT_DEVICE_CODE Waited look_together(Machine& machine, const KernelControl& control, Word number, Word epoch,
+                                       Look&& look, Scope = {}) {
+  Word begun = 0;
+  Word seen = epoch - 1;
+  for (;;) {
+    for (unsigned looks = 1; !reached(seen, epoch) && looks <= Machine::kLooksPerCheck; ++looks) {
+      seen = look();
+      if (!reached(seen, epoch)) looks < kEagerLooks ? machine.pause() : machine.rest();
     }
+    const bool lacks = !reached(seen, epoch);
+    if (Scope::worst(machine, lacks ? Waited::timed_out : Waited::rung) == Waited::rung) return Waited::rung;
+    Waited waited = Waited::rung;
+    if (Scope::first(machine) == 0) waited = detail::ended_early(machine, control, begun);
+    waited = Scope::worst(machine, waited);
+    if (waited == Waited::rung) continue;
+    if (lacks) detail::tell_in_vain(machine, control, number, epoch, seen, waited);
     return waited;
   }
 }

@@ -165,25 +165,27 @@ BRANT_DEVICE_CODE void put_lines(Machine& machine, Line* to, Word epoch, const W
   }
 }
 
-/// Waits for so many lines of an epoch, and gives their words; all callers see them. It ends early as `look_until`
+/// Waits for so many lines of an epoch, and gives their words; all callers see them. It ends early as `look_together`
 /// says, which names the lines by `number`. All threads look: have the lines in memory of the device that waits.
 template <typename Machine, typename Scope = Block>
 BRANT_DEVICE_CODE Waited take_lines(Machine& machine, const KernelControl& control, const Line* from, Word epoch,
-                                    Word* to, Word words, Word number = 0, Scope = {}) {
+                                    Word* to, Word words, Word number = 0, Scope scope = {}) {
   const Line* const there = machine.reach(from);
   Word* const here = machine.reach(to);
   const Word stride = Scope::stride(machine);
-  Waited waited = Waited::rung;
-  for (Word i = Scope::first(machine); i < words && waited == Waited::rung; i += stride) {
-    simt::Pair line{};
-    waited = look_until(machine, control, number, epoch, [&] {
-      line = machine.load_line(&there[i].epoch);
-      return line.first;
-    });
-    if (waited == Waited::rung) detail::store(machine, &here[i], line.second);
-  }
+  Word i = Scope::first(machine);
+  const auto look = [&] {
+    while (i < words) {
+      const simt::Pair line = machine.load_line(&there[i].epoch);
+      if (!reached(line.first, epoch)) return line.first;
+      detail::store(machine, &here[i], line.second);
+      i += stride;
+    }
+    return epoch;
+  };
+  const Waited waited = look_together(machine, control, number, epoch, look, scope);
   Scope::gather(machine);
-  return Scope::worst(machine, waited);
+  return waited;
 }
 
 #ifdef __CUDACC__

@@ -58,21 +58,22 @@ BRANT_DEVICE_CODE bool take_in_lines(Machine& machine, const notify::KernelContr
   if (slots.count == 0) return true;
   const CopyUnit* const all = machine.reach(slots.takes) + epoch % 2 * slots.count;
   const unsigned stride = machine.blocks() * machine.threads();
-  notify::Waited waited = notify::Waited::rung;
-  for (Word slot = machine.block() * machine.threads() + machine.thread();
-       slot < slots.count && waited == notify::Waited::rung; slot += stride) {
-    const CopyUnit place = all[slot];
-    const auto* const line = machine.reach(reinterpret_cast<const notify::Line*>(place.from));
-    if (line == nullptr) continue;
-    simt::Pair seen{};
-    waited = notify::look_until(machine, control, slots.number, epoch, [&] {
-      seen = machine.load_line(&line->epoch);
-      return seen.first;
-    });
-    auto* const to = machine.reach(reinterpret_cast<unsigned char*>(place.to));
-    if (waited == notify::Waited::rung && to != nullptr) store_unit(to, seen.second);
-  }
-  return !machine.sync_block_any(waited != notify::Waited::rung);
+  Word slot = machine.block() * machine.threads() + machine.thread();
+  const auto look = [&] {
+    while (slot < slots.count) {
+      const CopyUnit place = all[slot];
+      const auto* const line = machine.reach(reinterpret_cast<const notify::Line*>(place.from));
+      auto* const to = machine.reach(reinterpret_cast<unsigned char*>(place.to));
+      if (line != nullptr && to != nullptr) {  // null: freed by a program that gave up
+        const simt::Pair seen = machine.load_line(&line->epoch);
+        if (!notify::reached(seen.first, epoch)) return seen.first;
+        store_unit(to, seen.second);
+      }
+      slot += stride;
+    }
+    return epoch;
+  };
+  return notify::look_together(machine, control, slots.number, epoch, look, notify::Block{}) == notify::Waited::rung;
 }
 
 }  // namespace brant::halo

@@ -12,7 +12,7 @@
 namespace brant::halo {
 
 /// More than that goes as it lies, with bells behind it: half of what lines carry are epochs.
-inline constexpr std::size_t kInLinesMax = std::size_t{128} * 1024;
+inline constexpr std::size_t kInLinesMax = std::size_t{256} * 1024;
 /// Exchanges whose lines lie beside each other in a landing.
 inline constexpr std::size_t kLineTurns = 2;
 

@@ -170,11 +170,11 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
   constexpr HaloOptions kSmall{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
   constexpr HaloOptions kThree{
       .grid = {60, 64, 64}, .divide = {3, 2, 1}, .periodic = {true, true, true}, .variables = 4};
-  // More than goes in lines, in strips.
-  constexpr HaloOptions kStrips{
-      .grid = {60, 96, 96}, .divide = {3, 1, 1}, .periodic = {true, true, true}, .variables = 2};
+  // More than goes in lines, by all blocks together.
+  constexpr HaloOptions kLarge{
+      .grid = {12, 96, 96}, .divide = {3, 1, 1}, .periodic = {true, true, true}, .variables = 4};
   for (const HaloMode mode : {HaloMode::resident, HaloMode::graph, HaloMode::direct, HaloMode::fused}) {
-    for (HaloOptions options : {kSmall, kThree, kStrips}) {  // by one block of a kernel that stays, and by several
+    for (HaloOptions options : {kSmall, kThree, kLarge}) {  // by one block of a kernel that stays, and by several
       const int ranks = options.divide[0];
       options.mode = mode;
       InProcessJob job(test::ranks(ranks, test::gpu_of_tests()));
