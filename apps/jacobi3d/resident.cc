@@ -146,8 +146,7 @@ void ResidentSolver::launch_direct(bool overlaps) {
   const std::int64_t room = room_for(runtime_, notifier_, kernel);
   const std::int64_t planes = planes_for(block_.layout().cells, room);
   constexpr std::size_t kCellOfThread = kThreads * sizeof(double);
-  const std::int64_t use =
-      blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_, kCellOfThread);
+  const std::int64_t use = blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_, kCellOfThread);
   const auto shape = shape_of(std::min(use, room));
   const std::array plans = {exchanges_[0].device(shape.grid[0]), exchanges_[1].device(shape.grid[0])};
   running_ = brant::PersistentKernel::launch(notifier_, kernel, shape, {.name = "jacobi"},

@@ -19,6 +19,8 @@ class Spares {
   Spares& operator=(const Spares&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
+  /// All that were made and not dropped, those that are lent included.
+  [[nodiscard]] std::size_t made() const noexcept { return made_; }
   [[nodiscard]] auto begin() const noexcept { return items_.begin(); }
   [[nodiscard]] auto end() const noexcept { return items_.end(); }
 

@@ -308,9 +308,9 @@ BRANT_DEVICE_CODE Waited look_until(Machine& machine, const KernelControl& contr
   }
 }
 
-/// Threads of a scope look, each at what it waits for: `look()` gives the epoch, or a later one, when the thread has all
-/// of that. Ends early as `look_until` does, which one of them finds out for all: if thousands looked at memory of the
-/// host, a wait that takes long would take a millisecond more, and so would that of who waits for this one.
+/// Threads of a scope look, each at what it waits for: `look()` gives the epoch, or a later one, when the thread has
+/// all of that. Ends early as `look_until` does, which one of them finds out for all: if thousands looked at memory of
+/// the host, a wait that takes long would take a millisecond more, and so would that of who waits for this one.
 template <typename Machine, typename Look, typename Scope = Block>
 BRANT_DEVICE_CODE Waited look_together(Machine& machine, const KernelControl& control, Word number, Word epoch,
                                        Look&& look, Scope = {}) {

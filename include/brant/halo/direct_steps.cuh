@@ -108,8 +108,9 @@ BRANT_DEVICE_CODE bool write_to(Machine& machine, const notify::KernelControl& c
 }
 
 /// What all blocks of a grid write in one exchange: none waits for another one. What goes in lines is sent first.
-/// `copy(range, share)`: the block's share of a range. `asks`: whether the neighbours are ready; who does not ask knows it from what they have written since,
-/// and all blocks have met behind the last look at what those will write next. False: one has not come.
+/// `copy(range, share)`: the block's share of a range. `asks`: whether the neighbours are ready; who does not ask knows
+/// it from what they have written since, and all blocks have met behind the last look at what those will write next.
+/// False: one has not come.
 template <typename Machine, typename Copy>
 BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                    Word epoch, bool asks, Copy&& copy) {

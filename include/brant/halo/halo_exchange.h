@@ -78,8 +78,8 @@ struct HaloOptions {
   std::size_t row_step = 1;
   std::size_t lead = 0;  ///< begins so many cells behind the begin of its field.
   /// Mode `direct`, in memory of a device: kernels of the program do all exchanges, in every process (see `device` and
-  /// `accompany`), and `run` is refused. Then little for a neighbour, in cells of whole words of 8 bytes, is sent word by
-  /// word with the number of its exchange: no fence and no bell behind it, so about half the time.
+  /// `accompany`), and `run` is refused. Then little for a neighbour, in cells of whole words of 8 bytes, is sent word
+  /// by word with the number of its exchange: no fence and no bell behind it, so about half the time.
   bool own_kernels = false;
 };
 

@@ -48,8 +48,8 @@ bool DirectExchange::lands_packed(const Neighbour& neighbour, const Box& box) co
   return by_device_ && (neighbour.words_in_lines != 0 || is_narrow(box, layout_.options().cell_bytes));
 }
 
-/// The same at both ends: what kernels that stay send each other, cells of whole words, few of them, and as many one way
-/// as the other.
+/// The same at both ends: what kernels that stay send each other, cells of whole words, few of them, and as many one
+/// way as the other.
 std::size_t DirectExchange::words_in_lines(const Neighbour& neighbour) const noexcept {
   const HaloOptions& options = layout_.options();
   const bool stays = options.mode == HaloMode::resident || (options.mode == HaloMode::direct && options.own_kernels);
@@ -332,9 +332,10 @@ bool DirectExchange::is_bound(std::span<const Buffer> fields) const noexcept {
 void DirectExchange::require_ready(std::span<const Buffer> fields) const {
   transfers_.require_open();
   if (layout_.options().own_kernels && layout_.options().mode == HaloMode::direct) {
-    throw Error(Status::invalid_argument,
-                "halo: kernels of the program do the exchanges of HaloOptions::own_kernels: bind and accompany them, or "
-                "leave that option off");
+    throw Error(
+        Status::invalid_argument,
+        "halo: kernels of the program do the exchanges of HaloOptions::own_kernels: bind and accompany them, or "
+        "leave that option off");
   }
   if (way_ != nullptr) way_->require_ready();
   if (!bound_ || is_bound(fields)) return;

@@ -75,9 +75,9 @@ class DirectByDevice : public DirectWay {
   [[nodiscard]] bool has_written(const Pair& pair) const;
   [[nodiscard]] std::string describe(const Pair& pair) const;
 
-  std::deque<Pair> pairs_;   ///< By neighbours.
-  Memory neighbours_;        ///< On the device: DirectNeighbour for each that gets no lines.
-  Memory guests_;            ///< The same for a kernel of the program.
+  std::deque<Pair> pairs_;  ///< By neighbours.
+  Memory neighbours_;       ///< On the device: DirectNeighbour for each that gets no lines.
+  Memory guests_;           ///< The same for a kernel of the program.
   LineTable lines_;
   std::uint64_t first_ = 0;  ///< Of the run that has begun.
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,

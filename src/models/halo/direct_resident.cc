@@ -7,9 +7,13 @@
 namespace brant::halo {
 namespace {
 
+/// Threads send a word each where that goes in lines: their blocks need not agree.
 LaunchShape resident_shape(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
   const unsigned at_once = blocks_at_once(device, kernel.inner(), kStayThreads);
-  return shape_of(staying_blocks(most_chunks(plan), at_once), kStayThreads);
+  Word words = 0;
+  for (const Neighbour& neighbour : plan.neighbours) words += neighbour.words_in_lines;
+  const Word sending = std::min<Word>((words + kStayThreads - 1) / kStayThreads, staying_share(at_once));
+  return shape_of(std::max<Word>(staying_blocks(most_chunks(plan), at_once), sending), kStayThreads);
 }
 
 }  // namespace

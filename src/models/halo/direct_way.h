@@ -25,8 +25,8 @@ struct DirectOffer {
 };
 
 /// Everything that is copied, and by whom it is wanted. Bases are the fields of this process, those of the neighbours,
-/// and by neighbours where narrow rows land: here, then there. What goes in lines is planned as if all of it were narrow
-/// rows, and sent by LineTable.
+/// and by neighbours where narrow rows land: here, then there. What goes in lines is planned as if all of it were
+/// narrow rows, and sent by LineTable.
 struct DirectCopies {
   std::vector<Neighbour> neighbours;
   Copies copies;

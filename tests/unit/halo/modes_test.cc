@@ -217,7 +217,8 @@ TEST(HaloDirect, names_who_exchanges_with_kernels_of_its_own_alone) {
   for (Task<void>& binding : bindings) binding.start();
   ASSERT_TRUE(job.run_until([&] { return bindings[0].finished() && bindings[1].finished(); }));
   const std::string why = refused([&] { bindings[0].take(); });
-  EXPECT_EQ(why.find("invalid_argument: halo: rank 1 exchanges 968 words with kernels of its own, and this process 0"), 0u)
+  EXPECT_EQ(why.find("invalid_argument: halo: rank 1 exchanges 968 words with kernels of its own, and this process 0"),
+            0u)
       << why;
   EXPECT_NE(refused([&] { bindings[1].take(); }).find("HaloOptions::own_kernels"), std::string::npos);
 }

@@ -106,8 +106,7 @@ TEST_P(ResidentIterations, agree_with_one_process_to_the_last_bit) {
   const int ranks = cut.processes();
   InProcessJob job(brant::test::ranks(ranks, brant::GpuChoice::emulated));
   std::vector<std::unique_ptr<Side>> sides;
-  for (int rank = 0; rank < ranks; ++rank)
-    sides.push_back(std::make_unique<Side>(job.rank(rank), GetParam(), rank));
+  for (int rank = 0; rank < ranks; ++rank) sides.push_back(std::make_unique<Side>(job.rank(rank), GetParam(), rank));
   const auto all = [&](auto&& step) {
     std::vector<brant::Task<void>> tasks;
     for (auto& side : sides) tasks.push_back(step(*side));
@@ -138,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(Cuts, ResidentIterations,
                          testing::Values(Case{"alone", {{9, 20, 20}, {1, 1, 1}}},
                                          Case{"along_z_in_lines", {{33, 18, 40}, {1, 1, 2}}, false, kDirect, true},
                                          Case{"along_x_in_lines", {{40, 18, 33}, {2, 1, 1}}, true, kDirect, true},
-                                         Case{"along_x_and_y_in_lines", {{21, 18, 33}, {2, 2, 1}}, false, kDirect, true},
+                                         Case{
+                                             "along_x_and_y_in_lines", {{21, 18, 33}, {2, 2, 1}}, false, kDirect, true},
                                          Case{"along_z", {{33, 18, 40}, {1, 1, 2}}},
                                          Case{"along_z_overlapped", {{33, 18, 40}, {1, 1, 2}}, true},
                                          Case{"along_x", {{40, 18, 33}, {2, 1, 1}}},
