@@ -91,7 +91,7 @@ void CallTurns::leave() noexcept {
 }
 
 bool CallTurns::step_out() noexcept {
-  if (depth_ != 1) return false;
+  if (owner_.load(std::memory_order_relaxed) != &t_self || depth_ != 1) return false;
   rouse();
   give_up();
   return true;

@@ -24,8 +24,8 @@ class CallTurns final : public TurnTaking {
   /// Of the thread whose turn it is: others are in calls that wait.
   [[nodiscard]] bool others_wait() const noexcept { return threads_inside_ > 1; }
 
-  /// Of the thread whose turn it is, before it calls something else that may block, and behind that: others have turns
-  /// meanwhile. False: it is within another call of its own, and keeps its turn.
+  /// Of a thread in a call, before it calls something else that may block, and behind that: others have turns
+  /// meanwhile. False: it is within another call of its own, and keeps its turn, or it has none.
   bool step_out() noexcept;
   void step_in() noexcept;
 

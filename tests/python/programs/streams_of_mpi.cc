@@ -1,5 +1,5 @@
-// Calls that streams carry out, in whichever ABI of MPI the program is compiled for. Two ranks, with an emulated device;
-// each prints "ok" or what is wrong.
+// Calls that streams carry out, in whichever ABI of MPI the program is compiled for. Two ranks, with an emulated
+// device; each prints "ok" or what is wrong.
 #include <mpi.h>
 
 #include <cstdio>

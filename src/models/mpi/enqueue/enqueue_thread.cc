@@ -1,7 +1,6 @@
 #include "models/mpi/enqueue/enqueue_thread.h"
 
 #include <pthread.h>
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): of POSIX
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "models/mpi/call_turns.h"
 #include "models/mpi/calls.h"
 #include "models/mpi/communicator.h"
@@ -75,10 +75,8 @@ void EnqueueThread::start() {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) return;
   try {
+    const SignalsBlocked blocked;
     thread_ = std::thread([this] {
-      sigset_t all;  // signals are the program's threads'
-      ::sigfillset(&all);
-      ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
       ::pthread_setname_np(::pthread_self(), "brant-enqueue");
       run();
     });
@@ -96,13 +94,14 @@ void EnqueueThread::wake() noexcept {
     news_ = true;
     if (!asked_.exchange(true)) {
       const auto ask = [](void* self) noexcept { static_cast<EnqueueThread*>(self)->look(); };
-      if (process_.engine().commands().post(ask, this) != Status::ok) asked_.store(false);
+      asked_in_vain_.store(process_.engine().commands().post(ask, this) != Status::ok);
     }
   }
   woken_.notify_one();
 }
 
 void EnqueueThread::look() noexcept {
+  asked_in_vain_.store(false);
   asked_.store(false);
   if (stopping_.load()) return;
   for (const auto& door : doors_) door->take_arrivals();
@@ -124,7 +123,10 @@ void EnqueueThread::serve() noexcept {
   const Turn turn;
   inside_ = true;
   look();
-  current_rank().wait([this] { return under_way_ == 0 || stopping_.load(); });
+  current_rank().wait([this] {
+    if (asked_in_vain_.load(std::memory_order_relaxed)) look();
+    return under_way_ == 0 || stopping_.load(std::memory_order_relaxed);
+  });
   inside_ = false;
 }
 
@@ -171,7 +173,10 @@ std::optional<CallError> EnqueueThread::drain_all() noexcept {
 void EnqueueThread::stop() noexcept {
   stopping_.store(true);
   wake();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) {
+    const TurnPause pause;  // this may be within a call, and the thread may want a turn to see that it is to stop
+    thread_.join();
+  }
   const std::lock_guard lock(mutex_);
   open_ = false;
   for (const auto& door : doors_) door->close();

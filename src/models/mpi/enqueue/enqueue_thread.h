@@ -68,7 +68,8 @@ class EnqueueThread {
   std::size_t under_way_ = 0;                        ///< Calls that have begun.
   bool inside_ = false;                              ///< The thread is in MPI.
 
-  std::atomic<bool> asked_{false};  ///< The worker is to look at the doors.
+  std::atomic<bool> asked_{false};          ///< The worker is to look at the doors.
+  std::atomic<bool> asked_in_vain_{false};  ///< It has no room for that.
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;  ///< For what follows.
   std::condition_variable woken_;
