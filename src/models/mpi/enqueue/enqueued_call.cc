@@ -93,8 +93,8 @@ void note_late_error(Communicator& communicator, const char* function, const Cal
   if (communicator.late != nullptr) return;  // the first one is why
   try {
     communicator.late = std::make_unique<CallError>(
-        error.error_class(),
-        fmt::format("{}, which a stream has carried out on this communicator, failed: {}", function, error.what()));
+        error.error_class(), fmt::format("{}, which a stream has carried out on {}, failed: {}", function,
+                                         name_of(communicator), error.what()));
   } catch (const std::bad_alloc&) {
     hand_over(static_cast<Communicator*>(nullptr), function, CallError(MPI_ERR_NO_MEM, {}));
   }
