@@ -46,6 +46,8 @@ typedef struct MPI_ABI_Info* MPI_Info;
 typedef struct MPI_ABI_Errhandler* MPI_Errhandler;
 typedef struct MPI_ABI_Request* MPI_Request;
 typedef struct MPI_ABI_Datatype* MPI_Datatype;
+/* Of brant, in the manner of MPICH: a stream that carries out calls (MPIX_Stream_create). */
+typedef struct BRANT_MPIX_Stream* MPIX_Stream;
 
 #define MPI_OP_NULL ((MPI_Op)0x20)
 #define MPI_SUM ((MPI_Op)0x21)
@@ -75,6 +77,7 @@ typedef struct MPI_ABI_Datatype* MPI_Datatype;
 #define MPI_FILE_NULL ((MPI_File)0x118)
 
 #define MPI_SESSION_NULL ((MPI_Session)0x120)
+#define MPIX_STREAM_NULL ((MPIX_Stream)0x178)
 
 #define MPI_MESSAGE_NULL ((MPI_Message)0x128)
 #define MPI_MESSAGE_NO_PROC ((MPI_Message)0x129)

@@ -50,16 +50,19 @@ std::string mpi_text() {
   const std::span<const CoveredFunction> all = mpi::covered_functions();
   std::string text;
   std::size_t implemented = 0;
+  std::size_t standard = 0;
   for (std::size_t begin = 0; begin < all.size();) {
     std::size_t end = begin;
     while (end < all.size() && std::string_view(all[end].chapter) == all[begin].chapter) {
-      implemented += all[end].implemented ? 1 : 0;
+      const bool of_standard = std::string_view(all[end].name).starts_with("MPI_");
+      standard += of_standard ? 1 : 0;
+      implemented += of_standard && all[end].implemented ? 1 : 0;
       ++end;
     }
     text += chapter_text(all.subspan(begin, end - begin));
     begin = end;
   }
-  return text + fmt::format("{:<42} {:>3} of {:>3}\n", "MPI 5.0", implemented, all.size());
+  return text + fmt::format("{:<42} {:>3} of {:>3}\n", "MPI 5.0", implemented, standard);
 }
 
 }  // namespace brant::cli::info

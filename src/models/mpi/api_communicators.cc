@@ -8,6 +8,7 @@
 #include "models/mpi/communicators.h"
 #include "models/mpi/duplicate_request.h"
 #include "models/mpi/dynamic/connections.h"
+#include "models/mpi/enqueue/enqueue_thread.h"
 #include "models/mpi/memory_alloc_kinds.h"
 #include "models/mpi/posting.h"
 #include "mpi_generated/api.h"
@@ -259,6 +260,7 @@ int comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) noexcept {
 }
 
 int comm_free(MPI_Comm* comm) noexcept {
+  const std::unique_ptr<CallError> late = part_from_stream(comm != nullptr ? *comm : MPI_COMM_NULL);
   return on_communicator("MPI_Comm_free", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
     require(!is_predefined(*comm), MPI_ERR_COMM, "{} is there as long as MPI is", c.name);
     const int outcome = c.attributes.remove_all(process()->key_values(), *comm);
@@ -267,7 +269,9 @@ int comm_free(MPI_Comm* comm) noexcept {
     *comm = MPI_COMM_NULL;
     if (checks() != nullptr) [[unlikely]]
       checks()->census.remove(&c);
+    const int told = late != nullptr ? hand_over(&c, "MPI_Comm_free", *late) : kSuccess;
     drop_communicator(c);
+    return told;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "models/mpi/call_turns.h"
 #include "models/mpi/calls.h"
 #include "models/mpi/dynamic/connections.h"
+#include "models/mpi/enqueue/enqueue_thread.h"
 #include "models/mpi/export_forms.h"
 #include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
@@ -96,8 +98,10 @@ int finalized(int* flag) noexcept {
 
 int finalize() noexcept {
   require_world("MPI_Finalize");
+  EnqueueThread* const streams = EnqueueThread::existing();
+  const std::optional<CallError> late = streams != nullptr ? streams->drain_all() : std::nullopt;
   require_no_other_call();
-  const int outcome = call("MPI_Finalize", [] {
+  const int outcome = call("MPI_Finalize", [&late] {
     RankState& rank = current_rank();
     KeyValues& keys = process()->key_values();
     rank.self->attributes.remove_all(keys, MPI_COMM_SELF);
@@ -118,6 +122,7 @@ int finalize() noexcept {
     // A death is told by what needs the dead; what the program was told before, it knows.
     const bool is_told = !was_sound || met == Status::peer_lost || met == Status::canceled;
     require(met == Status::ok || is_told, error_class_of(met), "{}", all.fault());
+    if (late) throw CallError(*late);
   });
   end_world();
   return outcome;

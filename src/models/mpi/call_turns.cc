@@ -26,6 +26,12 @@ CallTurns* the_turns = &g_turns;
 
 void settle_turns(bool needed) noexcept { detail::the_turns = needed ? &g_turns : nullptr; }
 
+void need_turns(Engine& engine) noexcept {
+  if (detail::the_turns != nullptr) return;
+  detail::the_turns = &g_turns;
+  g_turns.attach(&engine);
+}
+
 void CallTurns::attach(Engine* engine) noexcept {
   if (engine_ != nullptr) engine_->waiting().take_turns(nullptr);
   engine_ = engine;
@@ -82,6 +88,18 @@ void CallTurns::leave() noexcept {
   const bool wanted = wanting_.load(std::memory_order_relaxed) != 0;
   give_up();
   if (wanted) let_one_in();
+}
+
+bool CallTurns::step_out() noexcept {
+  if (owner_.load(std::memory_order_relaxed) != &t_self || depth_ != 1) return false;
+  rouse();
+  give_up();
+  return true;
+}
+
+void CallTurns::step_in() noexcept {
+  take();
+  depth_ = 1;
 }
 
 void CallTurns::offer(bool moved) noexcept {

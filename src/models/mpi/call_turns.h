@@ -24,6 +24,11 @@ class CallTurns final : public TurnTaking {
   /// Of the thread whose turn it is: others are in calls that wait.
   [[nodiscard]] bool others_wait() const noexcept { return threads_inside_ > 1; }
 
+  /// Of a thread in a call, before it calls something else that may block, and behind that: others have turns
+  /// meanwhile. False: it is within another call of its own, and keeps its turn, or it has none.
+  bool step_out() noexcept;
+  void step_in() noexcept;
+
   /// Whose waits let others in, from now on; null: none.
   void attach(Engine* engine) noexcept;
 
@@ -58,6 +63,9 @@ BRANT_API extern CallTurns* the_turns;
 
 /// The process has been granted a level of threads, once for all: only the highest one needs turns.
 void settle_turns(bool needed) noexcept;
+/// brant has a thread of its own from now on that calls MPI. Calls that have begun have no turn yet: it begins in a
+/// later one.
+void need_turns(Engine& engine) noexcept;
 
 /// A call of MPI, as long as it lives.
 class Turn {
@@ -75,6 +83,20 @@ class Turn {
 
  private:
   CallTurns* const turns_;
+};
+
+/// Others have turns, as long as it lives.
+class TurnPause {
+ public:
+  TurnPause() noexcept : left_(detail::the_turns != nullptr && detail::the_turns->step_out()) {}
+  ~TurnPause() {
+    if (left_) detail::the_turns->step_in();
+  }
+  TurnPause(const TurnPause&) = delete;
+  TurnPause& operator=(const TurnPause&) = delete;
+
+ private:
+  const bool left_;
 };
 
 }  // namespace brant::mpi

@@ -148,6 +148,11 @@ MPI_Comm handle_of_communicator(Communicator& communicator) noexcept {
   return handle_of<MPI_Comm>(communicator);
 }
 
+void throw_late(Communicator& communicator) {
+  const std::unique_ptr<CallError> late = std::move(communicator.late);
+  throw CallError(*late);
+}
+
 SharedMembers shared_members_of(MPI_Group handle) {
   static const auto kEmpty = std::make_shared<const Members>(std::vector<RankId>{});
   if (handle == MPI_GROUP_EMPTY) return kEmpty;

@@ -88,6 +88,8 @@ int call_at_any_time(const char* function, Body&& body) noexcept {
 [[nodiscard]] Communicator& communicator_of(MPI_Comm handle);
 /// Throws MPI_ERR_COMM, with what there is to say of a handle without a communicator.
 [[noreturn]] void fail_without_communicator(MPI_Comm handle);
+/// What an enqueued call ended with, once.
+[[noreturn]] void throw_late(Communicator& communicator);
 [[nodiscard]] MPI_Comm handle_of_communicator(Communicator& communicator) noexcept;
 
 /// The body gets the communicator of a handle.
@@ -98,6 +100,8 @@ int on_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept
   return call_at_any_time(function, communicator, [&] {
     if (communicator == nullptr) [[unlikely]]
       fail_without_communicator(handle);
+    if (communicator->late != nullptr) [[unlikely]]
+      throw_late(*communicator);
     return body(*communicator);
   });
 }

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "models/mpi/attributes.h"
 #include "models/mpi/buffered_sends.h"
+#include "models/mpi/call_error.h"
 #include "models/mpi/error_handler.h"
 #include "models/mpi/info.h"
 #include "models/mpi/members.h"
@@ -14,6 +16,8 @@
 #include "models/mpi/topology.h"
 
 namespace brant::mpi {
+
+struct MpiStream;
 
 /// What a handle of a communicator points to. It lives until it is freed and nothing is under way on it any more.
 struct Communicator final : Object {
@@ -73,8 +77,10 @@ struct Communicator final : Object {
   Info info;
   Topology topology;
   BufferedSends buffered;
-  std::uint64_t session = 0;  ///< The number of the session that it derives from; 0: of none.
-  std::size_t users = 1;      ///< The program's handle, and what is under way.
+  std::shared_ptr<MpiStream> stream;  ///< That carries out its enqueued calls; null: none.
+  std::unique_ptr<CallError> late;    ///< Of an enqueued call, for the next call of the program to tell.
+  std::uint64_t session = 0;          ///< The number of the session that it derives from; 0: of none.
+  std::size_t users = 1;              ///< The program's handle, and what is under way.
 
  private:
   void form_team();

@@ -20,6 +20,7 @@ enum class ObjectKind : std::uint32_t {
   window,
   session,
   file,
+  stream,
 };
 
 /// The head of every object that a program has a handle of. Handles up to 4095 are the predefined ones of the ABI, all

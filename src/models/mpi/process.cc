@@ -20,6 +20,7 @@
 #include "models/mpi/dynamic/connections.h"
 #include "models/mpi/dynamic/meeting.h"
 #include "models/mpi/dynamic/spawning.h"
+#include "models/mpi/enqueue/enqueue_thread.h"
 #include "models/mpi/parting.h"
 #include "models/mpi/rank_life.h"
 #include "models/mpi/stall_report.h"
@@ -141,6 +142,7 @@ Process::Process(RankThreads* threads)
 
 /// Ranks go first, since what they have uses all else.
 Process::~Process() {
+  if (EnqueueThread* const thread = EnqueueThread::existing()) thread->stop();
   tools::keep_counters(engine().counters());
   ranks_.clear();
   detail::the_checks = nullptr;

@@ -67,7 +67,7 @@ class RankState {
   }
   /// While it waits nobody else calls MPI in this process: no other rank, and no other thread.
   [[nodiscard]] bool waits_alone() const noexcept {
-    return threads_ == nullptr && thread_level_ != MPI_THREAD_MULTIPLE;
+    return threads_ == nullptr && thread_level_ != MPI_THREAD_MULTIPLE && !has_enqueue_thread;
   }
   /// A request or a collective has ended.
   void note_end() noexcept;
@@ -90,7 +90,8 @@ class RankState {
   const std::unique_ptr<Communicator> self;
   MPI_Comm parent = MPI_COMM_NULL;  ///< With those that have spawned this job, until it is disconnected.
   ContextNumbers contexts;
-  std::uint64_t handed_out = 0;  ///< Contexts that it gave to copies of communicators.
+  bool has_enqueue_thread = false;  ///< A thread of brant calls MPI for it, too.
+  std::uint64_t handed_out = 0;     ///< Contexts that it gave to copies of communicators.
   std::int32_t next_partition_tag = 0;
   std::uint64_t ended = 0;  ///< Requests that have ended so far: who looks at many looks when it changes.
   IntrusiveList<Request, &Request::hook> under_way;

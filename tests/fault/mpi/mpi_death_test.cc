@@ -10,8 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include "brant/core/device.h"
+#include "brant/core/stream.h"
 #include "brant/mpi/mpi.h"
 #include "brant/mpi/runtime.h"
+#include "support/environment.h"
 #include "support/killed_process.h"
 
 namespace brant {
@@ -162,13 +165,39 @@ void locks(int self) {
   expect_aborted(code != MPI_SUCCESS ? code : MPI_Win_unlock(kDying, window), "a dead rank gave a lock");
 }
 
-const std::map<std::string, std::function<void(int)>> kScenes = {{"receives", receives},
-                                                                 {"probes", probes},
-                                                                 {"partitions", partitions},
-                                                                 {"large_messages", large_messages},
-                                                                 {"flood", flood},
-                                                                 {"collectives", collectives},
-                                                                 {"locks", locks}};
+/// Streams wait for the dead: they go on, and the program is told.
+void streams(int self) {
+  Stream stream = mpi::runtime().device().create_stream();
+  void* const native = stream.native();
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "type", "cudaStream_t");
+  MPIX_Info_set_hex(info, "value", static_cast<const void*>(&native), sizeof native);
+  MPIX_Stream handle = MPIX_STREAM_NULL;
+  MPIX_Stream_create(info, &handle);
+  MPI_Info_free(&info);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPIX_Stream_comm_create(MPI_COMM_WORLD, handle, &comm);
+  if (self == kDying) {
+    move_on(std::chrono::milliseconds(50));
+    test::die();
+  }
+  int value = 0;
+  MPIX_Recv_enqueue(&value, 1, MPI_INT, kDying, 1, comm, MPI_STATUS_IGNORE);
+  if (stream.synchronize() != Status::ok) fail(self, "the stream failed");
+  expect_aborted(MPI_Send(&value, 1, MPI_INT, self, 1, comm), "the receive was not told of");
+  int sum = 0;
+  MPIX_Allreduce_enqueue(&value, &sum, 1, MPI_INT, MPI_SUM, comm);
+  if (stream.synchronize() != Status::ok) fail(self, "the stream failed");
+  expect_aborted(MPI_Comm_free(&comm), "the collective was not told of");
+  if (MPIX_Stream_free(&handle) != MPI_SUCCESS) fail(self, "the stream was not freed");
+}
+
+const std::map<std::string, std::function<void(int)>> kScenes = {
+    {"receives", receives},     {"probes", probes},
+    {"partitions", partitions}, {"large_messages", large_messages},
+    {"flood", flood},           {"collectives", collectives},
+    {"locks", locks},           {"streams", streams}};
 
 /// A communicator of the survivors works as any other.
 void go_on(int self) {
@@ -208,6 +237,11 @@ TEST(MpiDeath, large_messages_end) { test::expect_survivors("large_messages"); }
 TEST(MpiDeath, whoever_floods_it_is_told) { test::expect_survivors("flood"); }
 TEST(MpiDeath, collectives_end) { test::expect_survivors("collectives"); }
 TEST(MpiDeath, its_locks_are_let_go) { test::expect_survivors("locks"); }
+
+TEST(MpiDeath, streams_that_wait_for_it_go_on) {
+  const test::ScopedVariable device("BRANT_GPU", "emulated");
+  test::expect_survivors("streams");
+}
 
 TEST(MpiDeath, is_the_end_of_a_job_that_handles_no_errors) {
   test::expect_of_plays("fatal", 3, [](const std::string& text, int code) {

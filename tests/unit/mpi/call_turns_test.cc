@@ -81,6 +81,31 @@ TEST_F(Turns, know_whether_other_threads_are_in_calls) {
   EXPECT_FALSE(sees_it());
 }
 
+TEST_F(Turns, may_be_left_for_what_blocks_elsewhere) {
+  int others = 0;
+  EXPECT_FALSE(turns_.step_out()) << "this thread is in no call";
+  turns_.enter();
+  turns_.enter();
+  EXPECT_FALSE(turns_.step_out()) << "the call that it is within is in the middle of its work";
+  turns_.leave();
+  ASSERT_TRUE(turns_.step_out());
+  std::thread other([&] {
+    turns_.enter();
+    ++others;
+    EXPECT_TRUE(turns_.others_wait());
+    turns_.leave();
+  });
+  other.join();  // it would wait for ever for the turn of this thread
+  turns_.step_in();
+  EXPECT_EQ(others, 1);
+  EXPECT_FALSE(turns_.others_wait());
+  turns_.leave();
+  in_threads(1, [&](int) {
+    turns_.enter();
+    turns_.leave();
+  });
+}
+
 TEST_F(Turns, are_of_one_thread_at_a_time) {
   int inside = 0;
   std::size_t calls = 0;

@@ -19,6 +19,11 @@ LENGTHS |= {"group": "api::group_count(comm)"}
 LENGTHS |= {"sources": "api::source_count(comm)", "destinations": "api::destination_count(comm)"}
 
 
+def symbol(name, profiled=False):
+    """MPIX_ names are written X_Name in the table."""
+    return f"{'P' if profiled else ''}MPI{'' if name.startswith('X_') else '_'}{name}"
+
+
 @dataclass
 class Parameter:
     kind: str  # with COUNT, DISP or BYTES where it has two forms
@@ -131,10 +136,10 @@ def prototypes(functions):
         "#endif",
         "",
     ]
-    for prefix in ("MPI_", "PMPI_"):
+    for profiled in (False, True):
         for function in functions:
             for name, forms in forms_of(function):
-                lines.append(f"{function.result} {prefix}{name}({function.signature(forms)});")
+                lines.append(f"{function.result} {symbol(name, profiled)}({function.signature(forms)});")
         lines.append("")
     return [*lines, "#ifdef __cplusplus", "}", "#endif", "/* NOLINTEND */"]
 
@@ -212,12 +217,12 @@ def exports(functions):
                 body = [f"return {function.call(name, {})};"]
             if function.takes_turns:
                 body.insert(0, "const Turn turn;")
-            lines.append(f"MPI_EXPORT {function.result} PMPI_{name}({function.signature(forms)}) {{")
+            lines.append(f"MPI_EXPORT {function.result} {symbol(name, True)}({function.signature(forms)}) {{")
             lines += [f"  {line}" for line in body]
             lines += [
                 "}",
-                f"MPI_EXPORT {function.result} MPI_{name}({function.signature(forms)})"
-                f' __attribute__((weak, alias("PMPI_{name}")));',
+                f"MPI_EXPORT {function.result} {symbol(name)}({function.signature(forms)})"
+                f' __attribute__((weak, alias("{symbol(name, True)}")));',
                 "",
             ]
     return [*lines, '}  // extern "C"']
@@ -225,13 +230,13 @@ def exports(functions):
 
 def version_script(functions):
     names = [name for function in functions for name, _ in forms_of(function)]
-    return ["{", "  global:", *(f"    MPI_{n};\n    PMPI_{n};" for n in names), "  local:", "    *;", "};"]
+    return ["{", "  global:", *(f"    {symbol(n)};\n    {symbol(n, True)};" for n in names), "  local:", "    *;", "};"]
 
 
 def coverage(functions):
     """One row for each name; a C++ array's content."""
     return [
-        f'{{"{function.chapter}", "MPI_{name}", {"true" if function.implemented else "false"}}},'
+        f'{{"{function.chapter}", "{symbol(name)}", {"true" if function.implemented else "false"}}},'
         for function in functions
         for name, _ in forms_of(function)
     ]

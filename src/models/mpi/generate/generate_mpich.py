@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from generate import LARGE, LENGTHS, SMALL, forms_of, read_functions
+from generate import LARGE, LENGTHS, SMALL, forms_of, read_functions, symbol
 
 # Written by hand in src/models/mpi/mpich, as brant::mpi::mpich::own::name.
 OWN = {"Attr_get", "Comm_get_attr", "Comm_create_errhandler", "Comm_create_keyval", "File_create_errhandler"}
@@ -18,6 +18,8 @@ OWN |= {"Grequest_start", "Keyval_create", "Op_create", "Op_create_c"}
 OWN |= {"Register_datarep", "Register_datarep_c", "Session_create_errhandler", "Type_create_keyval"}
 OWN |= {"T_event_get_info", "Type_get_contents", "Type_get_contents_c", "Win_create_errhandler", "Win_create_keyval"}
 OWN |= {"Win_get_attr"}
+# These store statuses after they have returned, or hand out a handle that the program has already.
+OWN |= {"X_Comm_get_stream", "X_Recv_enqueue", "X_Wait_enqueue", "X_Waitall_enqueue"}
 DATA = ["MPI_UNWEIGHTED", "MPI_WEIGHTS_EMPTY", "MPI_T_PVAR_ALL_HANDLES", "MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE"]
 DATA += ["MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE", "MPIR_Dup_fn"]
 
@@ -71,7 +73,7 @@ def read_constants(path):
 
 def read_handles(path):
     """Name of a predefined handle -> its number in the standard's ABI."""
-    return dict(re.findall(r"#define (MPI_\w+) \(\(MPI_\w+\)(0x[0-9a-f]+)\)", path.read_text()))
+    return dict(re.findall(r"#define (MPIX?_\w+) \(\(MPIX?_\w+\)(0x[0-9a-f]+)\)", path.read_text()))
 
 
 # Constants
@@ -99,7 +101,7 @@ def constants(sections, handles):
             numbers = [(name, number) for name, number in known if not POINTER.search(name)]
             lines += [f"static_assert({name} == {number});" for name, number in numbers]
         elif section[0].isupper():
-            kind = f"MPI_{section}"
+            kind = symbol(section)
             # What stands for another one goes last, and of several the last is the one that brant hands out.
             rows = ", ".join(
                 f"{{static_cast<int>({words[1]}), {handles[words[-1] if words[2:] else words[0]]}}}"
@@ -127,12 +129,12 @@ class Translation:
         self.handles = handles  # names of the classes
 
     def is_handle(self, kind):
-        return kind.removeprefix("MPI_") in self.handles or kind == "MPI_File"
+        return kind.removeprefix("MPI").removeprefix("_") in self.handles or kind == "MPI_File"
 
     def declare(self, p):
         """The parameter as MPICH's programs pass it."""
         kind = re.sub(r"\b(COUNT|DISP|BYTES)\b", lambda m: self.forms[m[1]], p.kind)
-        kind = re.sub(r"\bMPI_(\w+)\b", lambda m: "int" if m[1] in self.handles else m[0], kind)
+        kind = re.sub(r"\bMPI(?:_|(?=X_))(\w+)\b", lambda m: "int" if m[1] in self.handles else m[0], kind)
         kind = re.sub(r"\bMPI_Status\b", "Status", kind)
         if not self.function.name.startswith("T_"):
             kind = re.sub(r"\bMPI_(\w+_function(?:_c)?)\b", lambda m: camel(m[1]), kind)
@@ -275,9 +277,7 @@ def given(table):
 
 
 def symbols(name):
-    """MPIX_ names are written X_Name in the table."""
-    base = f"MPI{name}" if name.startswith("X_") else f"MPI_{name}"
-    return base, f"P{base}"
+    return symbol(name), symbol(name, True)
 
 
 def exports(functions, handles):

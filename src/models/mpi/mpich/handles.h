@@ -66,6 +66,11 @@ struct HandleClass<MPI_Session> {
   static constexpr unsigned kKind = 14;
   static constexpr bool kCounted = true;
 };
+template <>
+struct HandleClass<MPIX_Stream> {
+  static constexpr unsigned kKind = 15;
+  static constexpr bool kCounted = true;
+};
 
 /// Of the process: ranks that share one have different objects, and so different numbers.
 template <typename Handle>

@@ -49,6 +49,12 @@ int x_query_cuda_support();
 int x_query_hip_support();
 int x_query_ze_support();
 
+// streams.cc
+int x_comm_get_stream(int comm, int idx, int* stream);
+int x_recv_enqueue(void* buf, MPI_Count count, int datatype, int source, int tag, int comm, Status* status);
+int x_wait_enqueue(int* request, Status* status);
+int x_waitall_enqueue(int count, int array_of_requests[], Status* array_of_statuses);
+
 // removed_names.cc
 int address(void* location, MPI_Aint* address);
 int errhandler_create(CommErrhandlerFunction* function, int* errhandler);

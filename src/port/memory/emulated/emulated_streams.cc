@@ -1,7 +1,6 @@
 #include "port/memory/emulated/emulated_streams.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <cstdint>
 #include <exception>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/signals_blocked.h"
 
 namespace brant::port::memory {
 namespace {
@@ -19,22 +19,6 @@ StreamCore* core_of(Stream* stream) noexcept { return reinterpret_cast<StreamCor
 Stream* handle_of(StreamCore* core) noexcept { return reinterpret_cast<Stream*>(core); }
 EventState* state_of(Event* event) noexcept { return reinterpret_cast<EventState*>(event); }
 Event* handle_of(EventState* state) noexcept { return reinterpret_cast<Event*>(state); }
-
-/// Signals of the process belong to the program's own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
