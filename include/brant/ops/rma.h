@@ -114,7 +114,8 @@ struct RmaOptions {
   /// the caller's, with the runs of a list, and valid until the operation has ended; one that nobody observes any more,
   /// until `pending()` is 0. Between memory that is mapped everything is served: the CPU or a kernel packs, unpacks, or
   /// goes from one shape into the other; with pageable memory at one end and a device's at the other by way of a pinned
-  /// buffer. Over the network the segment's end must be one run (not_supported).
+  /// buffer. Over the network the bytes go packed to a pinned buffer of 1 MB at most, and from there in a put or get
+  /// for each run of the segment's end: many short ones cost a call each.
   const TransferShapes* shapes = nullptr;
   WordBehind word_behind{};
 };

@@ -95,6 +95,41 @@ TEST_F(Forms, a_function_runs_at_the_target_behind_the_bytes) {
   }
 }
 
+TEST_F(Forms, bytes_go_from_every_shape_into_every_other) {
+  constexpr std::size_t kRoom = test::ShapeZoo::room(1);
+  const test::ShapeZoo zoo(1);
+  const auto& all = zoo.shapes();
+  for (const MemoryKind there : kinds_of_others()) {
+    const auto rows = make_rows(there, kRoom);
+    for (const MemoryKind here : kinds()) {
+      SCOPED_TRACE(std::string(memory_kind_name(here)) + " to " + std::string(memory_kind_name(there)));
+      const Memory local = job().allocate(here, kRoom);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto &one = all[i], &other = all[(i + 1) % all.size()];
+        SCOPED_TRACE(one.name + " to " + other.name);
+        const std::vector<std::byte> mine = image(kRoom, self_, 1), theirs = image(kRoom, left_, 1);
+        const std::vector<std::byte> before = image(kRoom, self_, 2), beside = image(kRoom, right_, 2);
+        job().copy(local, std::span(mine));
+        job().copy(Buffer(segment_.local(rows[at(self_)]), kRoom, there), std::span(before));
+        barrier();
+        const TransferShapes shapes{one.shape, other.shape};
+        CopyOptions options;
+        options.shapes = &shapes;
+        ASSERT_TRUE(outcome(space_.put(rows[at(right_)], ConstBuffer(local), std::move(options))).ok());
+        barrier();
+        EXPECT_EQ(row_here(rows[at(self_)], kRoom), test::moved(before, 0, theirs, 0, shapes));
+        CopyOptions back;
+        back.shapes = &shapes;
+        ASSERT_TRUE(outcome(space_.get(rows[at(right_)], Buffer(local), std::move(back))).ok());
+        std::vector<std::byte> seen(kRoom);
+        job().copy(Buffer(std::span(seen)), ConstBuffer(local));
+        EXPECT_EQ(seen, test::moved(mine, 0, test::moved(beside, 0, mine, 0, shapes), 0, shapes));
+        barrier();
+      }
+    }
+  }
+}
+
 TEST_F(Forms, a_bell_rings_behind_the_bytes) {
   if (!has_device()) GTEST_SKIP() << "bells are of processes with a device";
   Notifier notifier(job());
