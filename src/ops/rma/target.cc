@@ -24,6 +24,7 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     : table_(table),
       engine_(table.engine()),
       peer_(engine_.peers().connect(rank)),
+      segment_(content.id),
       address_(content.address),
       bytes_(static_cast<std::size_t>(content.bytes)),
       kind_(content.kind),

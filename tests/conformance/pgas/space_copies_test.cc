@@ -75,9 +75,6 @@ class SpaceCopies : public testing::TestWithParam<Case> {
   [[nodiscard]] Buffer source(std::size_t bytes) const { return from_memory_.part(0, bytes); }
   [[nodiscard]] bool is_put() const { return GetParam().from_rank == 1; }
   [[nodiscard]] bool is_get() const { return GetParam().to_rank == 1; }
-  [[nodiscard]] bool is_mapped(const Ground& ground, int rank) const {
-    return rank == 1 || (!ground.of_heap && !apart());
-  }
   /// What the end of the copy has by now is what the source had.
   void expect_arrived(const std::vector<std::byte>& what, const char* when) {
     EXPECT_EQ(to_memory_.image(what.size()), what) << when;
@@ -158,8 +155,6 @@ TEST_P(SpaceCopies, carry_values_of_every_size) {
 }
 
 TEST_P(SpaceCopies, count_in_words) {
-  const bool on_device = !host_accessible(GetParam().to.kind);
-  if (on_device && !is_mapped(GetParam().to, GetParam().to_rank)) GTEST_SKIP() << "a device's, not mapped";
   to_memory_.fill(std::vector<std::byte>(64), 64);
   const GlobalPtr<std::uint64_t> sum = to_.allocate<std::uint64_t>();
   const GlobalPtr<std::int32_t> most = to_.allocate<std::int32_t>();
