@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -77,6 +78,27 @@ TEST_F(GlobalSpaceOfRanks, the_local_team_is_who_has_memory_that_is_mapped_here)
   barrier();
   for (const int rank : members) EXPECT_EQ(*space_.local(words[at(rank)]), at(rank) + 1);
   barrier();
+}
+
+/// Rank 0 looks at its memory, and makes no progress.
+TEST_F(GlobalSpaceOfRanks, a_segment_published_to_a_team_is_reached_without_its_owner) {
+  GlobalSegment segment = space_.create(MemoryKind::host, 1 << 16);
+  const auto words = gather(segment.allocate<std::uint64_t>());
+  std::uint64_t& word = *segment.local(words[at(self_)]);
+  word = 0;
+  Team local = team_.local();
+  ASSERT_EQ(segment.publish(local), Status::ok);
+  barrier();
+  if (self_ != local.member(0).value) {
+    EXPECT_TRUE(outcome(space_.atomic(words[at(local.member(0).value)], AtomicOp::add, 1)).ok());
+  } else {
+    const auto others = static_cast<std::uint64_t>(local.size()) - 1;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::atomic_ref(word).load() < others && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EXPECT_EQ(std::atomic_ref(word).load(), others);
+  }
+  barrier();
+  EXPECT_EQ(GlobalSegment().publish(local), Status::invalid_argument);
 }
 
 TEST_F(GlobalSpaceOfRanks, a_third_party_copies_between_two_others) {

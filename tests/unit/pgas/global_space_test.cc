@@ -235,6 +235,25 @@ TEST(GlobalSpace, a_published_segment_is_used_without_its_owner) {
   EXPECT_EQ(put.result().status, Status::ok);
 }
 
+TEST(GlobalSpace, a_segment_is_published_to_all_of_a_list_of_ranks_that_can_have_it) {
+  Spaces spaces(with(3, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const std::array ranks = {Rank{0}, Rank{1}, Rank{7}, Rank{2}};
+  EXPECT_EQ(heap.publish(std::span(ranks).first(2)), Status::ok);
+  EXPECT_EQ(heap.publish(ranks), Status::invalid_argument) << "there is no rank 7";
+  const GlobalPtr<int> at = heap.allocate<int>(3);
+  for (const int rank : {1, 2}) {
+    const Operation put = spaces[rank].put_value(at + rank, rank);
+    for (int turn = 0; turn < 100000 && !put.done(); ++turn)
+      static_cast<void>(spaces.job().rank(rank).worker().progress());
+    ASSERT_TRUE(put.done()) << "rank 0 has made no progress since";
+    EXPECT_EQ(put.result().status, Status::ok);
+    EXPECT_EQ(heap.local(at)[rank], rank);
+  }
+  GlobalSegment closed;
+  EXPECT_EQ(closed.publish(ranks), Status::invalid_argument);
+}
+
 TEST(GlobalSpace, local_pointers_exist_where_memory_is_mapped) {
   Spaces spaces(with(2));
   GlobalSegment& host = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
