@@ -37,11 +37,11 @@ AskedAtomics::AskedAtomics(RmaTable& table, Answered answered, void* self)
       messenger_(table.engine().service<am::Messenger>()),
       answered_(answered),
       self_(self),
-      device_(table.engine(), table.mover().stages(),
-              {[](void* asked, DeviceCopy& copy, Status status) noexcept {
-                 static_cast<AskedAtomics*>(asked)->performed(static_cast<Served&>(copy), status);
-               },
-               this}) {
+      device_(std::in_place, table.engine(), table.mover().stages(),
+              CopyEnd{[](void* asked, DeviceCopy& copy, Status status) noexcept {
+                        static_cast<AskedAtomics*>(asked)->performed(static_cast<Served&>(copy), status);
+                      },
+                      this}) {
   const auto on_trouble = [](void* asked, Rank peer, Status status) noexcept {
     static_cast<AskedAtomics*>(asked)->end_where([&](const Peer& owner) { return owner.rank.value == peer.value; },
                                                  status);
@@ -50,8 +50,14 @@ AskedAtomics::AskedAtomics(RmaTable& table, Answered answered, void* self)
 }
 
 AskedAtomics::~AskedAtomics() {
+  device_.reset();  // it waits for those that it performs
+  while (Served* served = served_.pop_front()) records_.give_back(served);
+}
+
+void AskedAtomics::let_go() noexcept {
   messenger_.claim(am::ServiceId::rma, nullptr, nullptr, nullptr);
-  while (Served* served = served_.pop_front()) messenger_.release(served->request);
+  for (Served* served = served_.front(); served != nullptr; served = decltype(served_)::next(*served))
+    messenger_.release(*std::exchange(served->request, nullptr));
 }
 
 Status AskedAtomics::ask(AskedAtomic& atomic, Peer& owner, std::uint64_t segment, std::uint64_t offset,
@@ -105,7 +111,7 @@ void AskedAtomics::serve(am::Message& request) noexcept {
 /// What the asker says is looked at again: its ticket may be of another life of this process.
 Status AskedAtomics::find(Served& served) noexcept {
   AtomicQuestion question;
-  std::memcpy(&question, served.request.data, sizeof(question));
+  std::memcpy(&question, served.request->data, sizeof(question));
   served.segment = table_.find(question.segment);
   if (served.segment == nullptr) return Status::not_found;
   const Buffer memory = served.segment->memory;
@@ -121,14 +127,14 @@ Status AskedAtomics::find(Served& served) noexcept {
 
 /// Where the device has too many under way, it waits until one of those has ended.
 void AskedAtomics::start(Served& served) noexcept {
-  const Status status = device_.start(served);
+  const Status status = device_->start(served);
   served.waits_for_room = status == Status::limit_reached;
   if (status != Status::in_progress && !served.waits_for_room) answer(served, status, 0);
 }
 
 void AskedAtomics::performed(Served& served, Status status) noexcept {
   const std::uint64_t bits = status == Status::ok ? *served.before : 0;
-  device_.give_back(served);
+  device_->give_back(served);
   answer(served, status, bits);
   for (Served* next = served_.front(); next != nullptr; next = decltype(served_)::next(*next)) {
     if (next->waits_for_room) return start(*next);
@@ -136,22 +142,28 @@ void AskedAtomics::performed(Served& served, Status status) noexcept {
 }
 
 void AskedAtomics::answer(Served& served, Status status, std::uint64_t bits) noexcept {
-  am::Message* const message = messenger_.make(0);
-  if (message != nullptr) {
-    AtomicWord word = served.request.header<AtomicWord>();
-    word.bits = bits;
-    word.status = static_cast<std::int32_t>(status);
-    word.is_answer = 1;
-    message->set_header(word);
-    // One that cannot be told has gone.
-    if (messenger_.send(Rank{served.request.peer}, am::ServiceId::rma, *message, am::Flow::urgent) != Status::ok)
-      messenger_.release(*message);
-  } else {
-    log::error("no memory to answer an atomic that rank {} asked for: it waits in vain", served.request.peer);
+  if (served.request != nullptr) {
+    send_answer(*served.request, status, bits);
+    messenger_.release(*served.request);
   }
-  messenger_.release(served.request);
   served_.remove(served);
   records_.give_back(&served);
+}
+
+void AskedAtomics::send_answer(const am::Message& request, Status status, std::uint64_t bits) noexcept {
+  am::Message* const message = messenger_.make(0);
+  if (message == nullptr) {
+    log::error("no memory to answer an atomic that rank {} asked for: it waits in vain", request.peer);
+    return;
+  }
+  auto word = request.header<AtomicWord>();
+  word.bits = bits;
+  word.status = static_cast<std::int32_t>(status);
+  word.is_answer = 1;
+  message->set_header(word);
+  // One that cannot be told has gone.
+  if (messenger_.send(Rank{request.peer}, am::ServiceId::rma, *message, am::Flow::urgent) != Status::ok)
+    messenger_.release(*message);
 }
 
 void AskedAtomics::take_answer(const am::Message& message) noexcept {

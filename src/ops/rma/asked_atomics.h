@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "base/object_pool.h"
@@ -39,12 +40,14 @@ class AskedAtomics {
   void forget(AskedAtomic& atomic) noexcept;
   /// Those whose owners have died or ended end as peer_lost.
   void look_around() noexcept;
+  /// See Service::let_go: nothing is taken or answered any more.
+  void let_go() noexcept;
 
  private:
   struct Served : DeviceAtomic {
-    Served(AskedAtomics& owner_in, am::Message& request_in) noexcept : owner(owner_in), request(request_in) {}
+    Served(AskedAtomics& owner_in, am::Message& request_in) noexcept : owner(owner_in), request(&request_in) {}
     AskedAtomics& owner;
-    am::Message& request;
+    am::Message* request;  ///< Null: nobody is answered any more.
     std::shared_ptr<ExposedSegment> segment;
     ListHook<Served> served_hook;
     bool waits_for_room = false;
@@ -57,6 +60,7 @@ class AskedAtomics {
   void start(Served& served) noexcept;
   void performed(Served& served, Status status) noexcept;
   void answer(Served& served, Status status, std::uint64_t bits) noexcept;
+  void send_answer(const am::Message& request, Status status, std::uint64_t bits) noexcept;
   /// Those of owners that answer no more.
   template <typename Gone>
   void end_where(Gone&& gone, Status status) noexcept;
@@ -70,7 +74,7 @@ class AskedAtomics {
   std::unordered_map<std::uint64_t, AskedAtomic*> asked_;  ///< By id.
   ObjectPool<Served> records_{SIZE_MAX};                   ///< As many as messages.
   IntrusiveList<Served, &Served::served_hook> served_;
-  DeviceAtomics device_;
+  std::optional<DeviceAtomics> device_;
 };
 
 }  // namespace brant

@@ -31,6 +31,7 @@ class RmaAtomics {
   unsigned begin_late(RmaTarget& target) noexcept;
   /// Owners that were asked may have died or ended.
   void look_around() noexcept { asked_.look_around(); }
+  void let_go() noexcept { asked_.let_go(); }
 
  private:
   friend class RmaFences;

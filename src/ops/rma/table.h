@@ -40,6 +40,7 @@ class RmaTable final : public Service {
   void drop(RmaTarget& target) noexcept;
   bool forget(Peer& peer) noexcept override;
   void look_around() noexcept override { atomics_.look_around(); }
+  void let_go() noexcept override { atomics_.let_go(); }
 
  private:
   void fill_ticket(ExposedSegment& segment);
