@@ -308,6 +308,8 @@ def test_every_pair_of_memories_has_its_rate() -> None:
     assert set(commands) == {*checks, "rma between GPUs", "rma of other kinds", "memspeed"}
     for name, command in commands.items():
         assert command[:2] == ["brant", "bench"] and command[command.index("--device") + 1] == "cuda", name
+    for name in ("rma between GPUs", "rma of other kinds"):
+        assert commands[name][commands[name].index("--peer") + 1] == "ucx", f"{name}: beside raw UCX"
     assert {"--check"} <= set(commands["check rma kinds"]) & set(commands["check memspeed"])
 
 

@@ -327,7 +327,7 @@ def memory_kind_steps(check: Check) -> list[Step]:
         step("check rma busy target", busy, rma_figure),
         step("check memspeed", small, memspeed_figure),
         step("rma between GPUs", [*rma, "--peer", "ucx", "--pattern", "gg", *some, *sizes], rma_figure),
-        step("rma of other kinds", [*rma, "--pattern", "sg,pg,gs,ss,ps", *some, *sizes], rma_figure),
+        step("rma of other kinds", [*rma, "--peer", "ucx", "--pattern", "sg,pg,gs,ss,ps", *some, *sizes], rma_figure),
         step("memspeed", large, memspeed_figure),
     ]
 

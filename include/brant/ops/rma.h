@@ -114,7 +114,8 @@ struct RmaOptions {
   /// the caller's, with the runs of a list, and valid until the operation has ended; one that nobody observes any more,
   /// until `pending()` is 0. Between memory that is mapped everything is served: the CPU or a kernel packs, unpacks, or
   /// goes from one shape into the other; with pageable memory at one end and a device's at the other by way of a pinned
-  /// buffer. Over the network the segment's end must be one run (not_supported).
+  /// buffer. Over the network the bytes go packed to a pinned buffer of 1 MB at most, and from there in a put or get
+  /// for each run of the segment's end: many short ones cost a call each.
   const TransferShapes* shapes = nullptr;
   WordBehind word_behind{};
 };
@@ -192,11 +193,12 @@ class BRANT_API RemoteSegment {
   ///
   /// `path` (or BRANT_PATH) `shm` and `ucx` force the mapped memory and the network, of host memory; other names
   /// concern copies alone. Errors: invalid_argument (outside the segment, not aligned, no such operation on such a
-  /// type, `before` of a store), not_supported (the forced path; device memory that is not mapped here), limit_reached
+  /// type, `before` of a store), not_supported (the forced path; a device without kernels), limit_reached
   /// (under way: 65536, of device memory 4096; try again after progress), peer_lost, peer_rejected or not_found
   /// (closed). A CPU of a peer may have performed one that ends with peer_lost. Allocates nothing in steady state.
   /// An owner that sleeps in a wait for a word of host memory is woken. Costs 0.13 us on mapped host memory, a round
-  /// trip over the network, a launch of a kernel on device memory: those that are posted together go in one.
+  /// trip over the network, a launch of a kernel on device memory: those that are posted together go in one. Device
+  /// memory that is not mapped here its owner's device performs them on, asked by a message: in the owner's progress.
   Status post_atomic(std::uint64_t offset, const Atomic& what, Op& op, void* before = nullptr,
                      Path path = Path::automatic) noexcept;
 

@@ -98,8 +98,8 @@ class AtTarget {
 struct CopyOptions {
   /// Forces the path, for measuring: see RmaOptions.
   Path path = Path::automatic;
-  /// How the bytes lie, if not in one run at either end: see RmaOptions. Of a copy between two places of others, not
-  /// supported unless both are mapped here.
+  /// How the bytes lie, if not in one run at either end: see RmaOptions. Of a copy between two places of others which
+  /// are not both mapped here they travel to the owner of the source: lists of 16,000 runs at most, else not_supported.
   const TransferShapes* shapes = nullptr;
   AtTarget at_target{};
 };

@@ -15,6 +15,7 @@
 namespace brant {
 
 class OwnedSegment;
+class Team;
 
 /// Memory of this process that global pointers point into, of one kind and one device, of any size, and an allocator of
 /// objects in it. Made by a GlobalSpace, by this process alone: nobody else takes part. Movable; the worker's thread;
@@ -61,6 +62,8 @@ class BRANT_API GlobalSegment {
   /// this process. Costs a message each. Errors: invalid_argument (closed, no such rank), peer_lost, no_memory.
   Status publish(Rank to) noexcept;
   Status publish(std::span<const Rank> to) noexcept;
+  /// To the members of a team.
+  Status publish(const Team& to) noexcept;
   Status publish_to_all() noexcept;
 
   /// No use that begins from now on finds it. The future is ready when those under way have ended and nobody reaches

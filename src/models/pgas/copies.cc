@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "models/pgas/kept_shapes.h"
 #include "models/pgas/space_state.h"
 
 namespace brant {
@@ -185,9 +186,12 @@ void Copies::move_between(CopyRecord& copy, KnownSegment& from, KnownSegment& to
     space_.directory().hold(from);
     return post(copy, to, source, true);
   }
-  if (copy.shapes == nullptr) return ask_owner(copy);
-  log::error("copy from {} to {}: shapes need both segments mapped in the process that copies", describe(copy.source),
-             describe(copy.there));
+  if (copy.shapes == nullptr || KeptShapes::packed_bytes(*copy.shapes) <= KeptShapes::kBytesMost)
+    return ask_owner(copy);
+  log::error(
+      "copy from {} to {}: the owner of the source copies, who takes shapes of {} bytes at most, and these have {} (16 "
+      "for each run of a list). Copy in parts",
+      describe(copy.source), describe(copy.there), KeptShapes::kBytesMost, KeptShapes::packed_bytes(*copy.shapes));
   end(copy, Status::not_supported);
 }
 
@@ -231,18 +235,26 @@ void Copies::perform(CopyRecord& copy, KnownSegment& known) noexcept {
 }
 
 void Copies::ask_owner(CopyRecord& copy) noexcept {
-  const pgas::CopyRequest request{copy.source, copy.there, copy.bytes, copy.path};
+  const pgas::CopyRequest request{
+      copy.source, copy.there, copy.bytes, copy.path, copy.shapes != nullptr ? std::uint8_t{1} : std::uint8_t{0}, {}};
+  const auto plain = std::as_bytes(std::span(&request, 1));
+  std::vector<std::byte> shaped;
   copy.id = ++last_id_;
   try {
+    if (copy.shapes != nullptr) {
+      shaped.assign(plain.begin(), plain.end());
+      KeptShapes::pack(*copy.shapes, shaped);
+    }
     elsewhere_.emplace(copy.id, &copy);
   } catch (const std::bad_alloc&) {
     return end(copy, Status::no_memory);
   }
-  const Status status = space_.say(copy.source.where(), {.word = pgas::SpaceWord::copy, .id = copy.id},
-                                   std::as_bytes(std::span(&request, 1)));
+  const pgas::WordHeader header{.word = pgas::SpaceWord::copy, .id = copy.id};
+  const Status status = shaped.empty() ? space_.say(copy.source.where(), header, plain)
+                                       : space_.say(copy.source.where(), header, shaped, am::Flow::credit);
   if (status == Status::ok) return;
   elsewhere_.erase(copy.id);
-  end(copy, status);
+  status == Status::limit_reached && !copy.posting ? wait_for_room(copy) : end(copy, status);
 }
 
 void Copies::note_copied(std::int32_t from, std::uint64_t id, Status status) noexcept {
@@ -250,7 +262,7 @@ void Copies::note_copied(std::int32_t from, std::uint64_t id, Status status) noe
   if (found == elsewhere_.end() || found->second->source.rank() != from) return;
   CopyRecord& copy = *found->second;
   elsewhere_.erase(found);
-  moved(copy, {status, copy.bytes});
+  moved(copy, {status, copy.shapes != nullptr ? copy.shapes->from.bytes() : copy.bytes});
 }
 
 void Copies::moved(CopyRecord& copy, const OpResult& result) noexcept {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "brant/coll/team.h"
 #include "models/pgas/space_state.h"
 
 namespace brant {
@@ -90,6 +91,16 @@ Status GlobalSegment::publish(std::span<const Rank> to) noexcept {
     const Status status = owned_->space->engine().peers().find(rank.value) == nullptr
                               ? Status::invalid_argument
                               : owned_->space->owned().tell(rank, owned_->id);
+    if (first == Status::ok) first = status;
+  }
+  return first;
+}
+
+Status GlobalSegment::publish(const Team& to) noexcept {
+  if (owned_ == nullptr || owned_->space == nullptr) return Status::invalid_argument;
+  Status first = Status::ok;
+  for (int member = 0; member < to.size(); ++member) {
+    const Status status = publish(to.member(member));
     if (first == Status::ok) first = status;
   }
   return first;

@@ -1,5 +1,6 @@
 #include "models/pgas/served_copies.h"
 
+#include <new>
 #include <utility>
 
 #include "models/pgas/space_state.h"
@@ -16,7 +17,17 @@ void ServedCopies::answer(std::int32_t asker, std::uint64_t id, Status status) n
       Rank{asker}, {.word = pgas::SpaceWord::copied, .status = static_cast<std::int32_t>(status), .id = id}, {}));
 }
 
-void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request) noexcept {
+Status ServedCopies::keep(Served& served, std::span<const std::byte> shapes) noexcept {
+  try {
+    served.shapes = std::make_unique<KeptShapes>();
+    return served.shapes->unpack(shapes);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request,
+                         std::span<const std::byte> shapes) noexcept {
   const bool is_sound = request.from.rank() == space_.rank() && static_cast<int>(request.path) < kPathCount;
   if (!is_sound) return answer(asker, id, Status::invalid_argument);
   Served* served = records_.take(space_, asker, id);
@@ -25,8 +36,11 @@ void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyR
   under_way_.push_back(*served);
   CopyOptions options;
   options.path = request.path;
-  const Status status = space_.post_copy(request.from, request.to, static_cast<std::size_t>(request.bytes), served->op,
-                                         std::move(options));
+  Status status = request.has_shapes != 0 ? keep(*served, shapes) : Status::ok;
+  if (served->shapes != nullptr) options.shapes = &served->shapes->shapes();
+  if (status == Status::ok)
+    status = space_.post_copy(request.from, request.to, static_cast<std::size_t>(request.bytes), served->op,
+                              std::move(options));
   if (status != Status::in_progress) on_done(served, {status, 0});
 }
 

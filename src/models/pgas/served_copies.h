@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "base/object_pool.h"
 #include "brant/core/op.h"
+#include "models/pgas/kept_shapes.h"
 #include "models/pgas/words.h"
 
 namespace brant {
@@ -21,7 +25,8 @@ class ServedCopies {
   ~ServedCopies();
 
   /// Answers now or later.
-  void serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request) noexcept;
+  void serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request,
+             std::span<const std::byte> shapes) noexcept;
 
  private:
   struct Served {
@@ -31,9 +36,12 @@ class ServedCopies {
     std::int32_t asker;
     std::uint64_t id;
     Op op;
+    std::unique_ptr<KeptShapes> shapes;  ///< None: in one run at either end.
     ListHook<Served> hook;
   };
 
+  /// Keeps the shapes of a copy until it has ended.
+  static Status keep(Served& served, std::span<const std::byte> shapes) noexcept;
   void answer(std::int32_t asker, std::uint64_t id, Status status) noexcept;
   static void on_done(void* served, const OpResult& result) noexcept;
 

@@ -47,8 +47,8 @@ SpaceState::~SpaceState() {
 
 std::uint32_t& SpaceState::last_segment() noexcept { return service_.last_segment(); }
 
-Status SpaceState::say(Rank to, const WordHeader& header, std::span<const std::byte> payload) noexcept {
-  return service_.say(to, header, payload);
+Status SpaceState::say(Rank to, const WordHeader& header, std::span<const std::byte> payload, am::Flow flow) noexcept {
+  return service_.say(to, header, payload, flow);
 }
 
 void SpaceState::let_go(std::int32_t owner, std::uint32_t segment) noexcept {
@@ -206,9 +206,11 @@ void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<con
     case SpaceWord::copied: return copies_.note_copied(from, header.id, static_cast<Status>(header.status));
     case SpaceWord::copy: {
       pgas::CopyRequest request;
-      if (payload.size() != sizeof(request)) break;
+      if (payload.size() < sizeof(request)) break;
       std::memcpy(&request, payload.data(), sizeof(request));
-      return served_.serve(from, header.id, request);
+      const auto shapes = payload.subspan(sizeof(request));
+      if ((request.has_shapes != 0) == shapes.empty()) break;
+      return served_.serve(from, header.id, request, shapes);
     }
   }
   engine_.peers().distrust(from, "a word of the global space that nobody of this job says");
@@ -251,12 +253,13 @@ void SpaceService::look_around() noexcept {
   early_.drop_those_of([&](std::int32_t owner) { return has_gone(owner); });
 }
 
-Status SpaceService::say(Rank to, const WordHeader& header, std::span<const std::byte> payload) noexcept {
+Status SpaceService::say(Rank to, const WordHeader& header, std::span<const std::byte> payload,
+                         am::Flow flow) noexcept {
   am::Message* message = messenger_.make(payload.size());
   if (message == nullptr) return Status::no_memory;
   message->set_header(header);
   if (!payload.empty()) std::memcpy(message->data, payload.data(), payload.size());
-  const Status status = messenger_.send(to, am::ServiceId::pgas, *message, am::Flow::urgent);
+  const Status status = messenger_.send(to, am::ServiceId::pgas, *message, flow);
   if (status != Status::ok) messenger_.release(*message);
   return status;
 }

@@ -67,7 +67,9 @@ class SpaceState {
   /// The number of the segment that was made last, in any space of the runtime.
   [[nodiscard]] std::uint32_t& last_segment() noexcept;
 
-  Status say(Rank to, const pgas::WordHeader& header, std::span<const std::byte> payload) noexcept;
+  /// What is larger than a ticket waits for room: limit_reached.
+  Status say(Rank to, const pgas::WordHeader& header, std::span<const std::byte> payload,
+             am::Flow flow = am::Flow::urgent) noexcept;
   /// Tells an owner that its segment is not reached from here any more.
   void let_go(std::int32_t owner, std::uint32_t segment) noexcept;
   /// Wakes the process of a word that was set, which may sleep in a wait for it if it is memory of the host. Looks at
@@ -106,7 +108,8 @@ class SpaceService final : public Service {
   /// The process answers nothing any more.
   [[nodiscard]] bool has_gone(std::int32_t rank) const noexcept;
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
-  Status say(Rank to, const pgas::WordHeader& header, std::span<const std::byte> payload) noexcept;
+  Status say(Rank to, const pgas::WordHeader& header, std::span<const std::byte> payload,
+             am::Flow flow = am::Flow::urgent) noexcept;
 
   void look_around() noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool) noexcept override {

@@ -14,7 +14,7 @@ enum class SpaceWord : std::uint8_t {
   ticket,   ///< From an owner, asked or not. `status` ok: the payload is a ticket, and who has it is remembered.
   retired,  ///< From an owner to whom it told: let go of the segment.
   let_go,   ///< To an owner: this process does not reach it any more.
-  copy,     ///< To the owner of the source: a CopyRequest as payload.
+  copy,     ///< To the owner of the source: a CopyRequest as payload, and behind it the shapes, if there are any.
   copied,   ///< What became of it.
   wake,     ///< A word was set there, which a program may wait for that sleeps.
 };
@@ -35,7 +35,8 @@ struct CopyRequest {
   GlobalPtr<std::byte> to;
   std::uint64_t bytes = 0;
   Path path = Path::automatic;  ///< Forced.
-  std::uint8_t unused[7] = {};
+  std::uint8_t has_shapes = 0;
+  std::uint8_t unused[6] = {};
 };
 static_assert(sizeof(CopyRequest) == 48 && std::is_trivially_copyable_v<CopyRequest>);
 

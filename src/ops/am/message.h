@@ -11,7 +11,16 @@
 namespace brant::am {
 
 /// Who receives a message: one number per model above.
-enum class ServiceId : std::uint8_t { chare = 1, pgas = 2, mpi = 3, coll = 4, rpc = 5, mpi_windows = 6, test = 15 };
+enum class ServiceId : std::uint8_t {
+  chare = 1,
+  pgas = 2,
+  mpi = 3,
+  coll = 4,
+  rpc = 5,
+  mpi_windows = 6,
+  rma = 7,
+  test = 15
+};
 inline constexpr unsigned kServices = 16;
 
 /// What a service puts in front of the payload, at most. With the messenger's own 16 bytes a message's header is at

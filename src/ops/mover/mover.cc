@@ -43,6 +43,10 @@ Mover::Mover(Engine& engine)
       cpu_copier_(
           engine,
           [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->step_ended(move, status); },
+          this),
+      wire_runs_(
+          engine,
+          [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->step_ended(move, status); },
           this) {}
 
 Mover::~Mover() { engine_.pollers().detach(*this); }
@@ -84,14 +88,11 @@ Status Mover::start(Move& move) noexcept {
   return status;
 }
 
-/// The network takes single runs, and kernels reach no host memory that is not pinned.
+/// The network carries runs from and to a packed buffer, and kernels reach no host memory that is not pinned.
 bool Mover::can_shape(const Move& move) noexcept {
   const StepEnd from = from_of(move), to = to_of(move);
   if (from.shape == nullptr && to.shape == nullptr) return true;
-  if (from.place.over_wire || to.place.over_wire) {
-    const bool run_there = (from.place.over_wire ? from : to).shape == nullptr;
-    return run_there && move.path == Path::staged;
-  }
+  if (from.place.over_wire || to.place.over_wire) return move.path == Path::staged;
   const bool pageable = from.place.kind == MemoryKind::host || to.place.kind == MemoryKind::host;
   const bool by_device = !on_host(from) || !on_host(to);
   return move.path == Path::staged || !by_device || !pageable;
@@ -153,7 +154,8 @@ std::size_t Mover::step_bytes(const Move& move) const noexcept {
   StepEnd to = to_of(move), from = from_of(move);
   if (on_host(to) && on_host(from)) return bytes;
   for (StepEnd* end : {&to, &from}) {
-    if (is_staged(move) && on_host(*end)) end->shape = nullptr;  // that half is the CPU's
+    // That half is the CPU's, or the network's.
+    if (is_staged(move) && (on_host(*end) || end->place.over_wire)) end->shape = nullptr;
   }
   return shaped_copier_.step_bytes(to, from, bytes);
 }
@@ -177,9 +179,10 @@ Status Mover::start_step(Move& move) noexcept {
 }
 
 Status Mover::copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
-  if (to.place.over_wire || from.place.over_wire) return by_wire(move, to.place, from.place, bytes);
-  if (on_host(to) && on_host(from)) return cpu_copier_.start(move, {to, from, bytes});
   const bool shaped = to.shape != nullptr || from.shape != nullptr;
+  if (to.place.over_wire || from.place.over_wire)
+    return shaped ? wire_runs_.start(move, to, from, bytes) : by_wire(move, to.place, from.place, bytes);
+  if (on_host(to) && on_host(from)) return cpu_copier_.start(move, {to, from, bytes});
   return shaped ? by_shaped_copier(move, to, from, bytes) : by_device(move, to, from, bytes);
 }
 

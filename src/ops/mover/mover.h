@@ -11,6 +11,7 @@
 #include "ops/mover/move.h"
 #include "ops/mover/shaped_copier.h"
 #include "ops/mover/stager.h"
+#include "ops/mover/wire_runs.h"
 
 namespace brant {
 
@@ -35,8 +36,8 @@ class Mover final : public Service, private Poller {
 
   /// Starts a move whose ends, shapes and path are set. `Move::signal` is set behind the bytes if the
   /// courier carries them, or a copy engine where that is on (see `sets_words`). ok: it is done. in_progress:
-  /// `events->ended` will be called, once, from progress. not_supported: such shapes (over the network one run alone;
-  /// between devices and pageable memory only staged). Anything else: nothing was started. Copies up to
+  /// `events->ended` will be called, once, from progress. not_supported: such shapes (over the network, and
+  /// between devices and pageable memory, only staged). Anything else: nothing was started. Copies up to
   /// CpuCopier::kTurnBytes within the call; else some hundred nanoseconds, or a call of the network.
   Status start(Move& move) noexcept;
   /// As `start`: one copy by the device, at once, between its memory and a buffer of the stage pool.
@@ -97,6 +98,7 @@ class Mover final : public Service, private Poller {
   Stager stager_;
   ShapedCopier shaped_copier_;
   CpuCopier cpu_copier_;
+  WireRuns wire_runs_;
   std::unordered_map<std::int32_t, std::unique_ptr<Flusher>> flushers_;  ///< By rank.
   IntrusiveList<Move, &Move::hook> refused_;                             ///< By the network, for now.
   ObjectPool<RunMarks> marks_{SIZE_MAX};                                 ///< Of moves that have a list of runs.

@@ -24,16 +24,24 @@ void wake_for(const Atomic& what, const Peer& owner) noexcept {
 
 }  // namespace
 
-RmaAtomics::RmaAtomics(Engine& engine, Mover& mover) noexcept
-    : engine_(engine),
-      device_(engine, mover.stages(),
+RmaAtomics::RmaAtomics(RmaTable& table)
+    : engine_(table.engine()),
+      device_(engine_, table.mover().stages(),
               {[](void* self, DeviceCopy& copy, Status status) noexcept {
                  auto& done = static_cast<Record::ByDevice&>(copy);
                  if (status == Status::ok) done.record->bits = *done.before;
                  static_cast<RmaAtomics*>(self)->device_.give_back(done);
                  static_cast<RmaAtomics*>(self)->ended(*done.record, status);
                },
-               this}) {}
+               this}),
+      asked_(
+          table,
+          [](void* self, AskedAtomic& atomic, Status status, std::uint64_t bits) noexcept {
+            Record& record = *static_cast<Record::ByOwner&>(atomic).record;
+            record.bits = bits;
+            static_cast<RmaAtomics*>(self)->ended(record, status);
+          },
+          this) {}
 
 RmaAtomics& RmaAtomics::of(RmaTarget& target) noexcept { return target.table_.atomics(); }
 
@@ -67,9 +75,8 @@ Result<Path> RmaAtomics::choose(RmaTarget& target, Path forced) noexcept {
     if (forced != Path::shm && target.reach_over_network()) return Path::ucx;
     reason = forced == Path::shm ? "its memory is not mapped here" : "the network does not take its memory";
   } else {
-    if (target.mapped_ != nullptr && !named) return Path::kernel;
-    if (target.file_ && !named) return Path::automatic;
-    reason = named ? "a device performs them, and no CPU" : "its device memory is not mapped here";
+    if (!named) return target.mapped_ == nullptr && target.file_ ? Path::automatic : Path::kernel;
+    reason = "a device performs them, and no CPU";
   }
   log::error(
       "atomics on a segment of {} memory of rank {}, path {}: {}. Use BRANT_PATH=auto, and memory that can be "
@@ -122,7 +129,7 @@ Status RmaAtomics::by_cpu(RmaTarget& target, const Call& call, Op& op) noexcept 
 Status RmaAtomics::start(Record& record) noexcept {
   switch (record.path) {
     case Path::ucx: return by_wire(record);
-    case Path::kernel: return by_device(record);
+    case Path::kernel: return record.target.mapped_ != nullptr ? by_device(record) : by_owner(record);
     case Path::shm:
       record.bits = perform_atomic(record.target.mapped_ + record.call.offset, record.call.what);
       wake_for(record.call.what, record.target.peer_);
@@ -149,6 +156,11 @@ Status RmaAtomics::by_device(Record& record) noexcept {
   record.device.word = record.target.mapped_ + record.call.offset;
   record.device.what = record.call.what;
   return device_.start(record.device);
+}
+
+Status RmaAtomics::by_owner(Record& record) noexcept {
+  RmaTarget& target = record.target;
+  return asked_.ask(record.asked, target.peer_, target.segment_, record.call.offset, record.call.what);
 }
 
 Status RmaAtomics::await_file(Record& record) noexcept {
@@ -212,11 +224,16 @@ void RmaAtomics::ended(Record& record, Status status) noexcept {
   release(record);
 }
 
-/// The network ends its own when it disconnects, a device does when it has done them.
+/// The network ends its own when it disconnects, a device does when it has done them. An owner answers no more.
 void RmaAtomics::on_lost(PeerOp& op) noexcept {
   auto& record = static_cast<Record&>(op);
-  if (record.path != Path::automatic) return;
-  record.atomics.awaiting_.remove(record.device);
+  if (record.asked.id != 0) {
+    record.atomics.asked_.forget(record.asked);
+  } else if (record.path == Path::automatic) {
+    record.atomics.awaiting_.remove(record.device);
+  } else {
+    return;
+  }
   record.atomics.ended(record, Status::peer_lost);
 }
 

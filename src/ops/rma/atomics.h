@@ -1,15 +1,16 @@
 #pragma once
 
 #include "base/object_pool.h"
+#include "ops/rma/asked_atomics.h"
 #include "ops/rma/device_atomics.h"
 
 namespace brant {
 
-class Mover;
+class RmaTable;
 class RmaTarget;
 
 /// Atomics on segments, see RemoteSegment::post_atomic: by this CPU at once where it has mapped host memory, else by
-/// the owner's, which the wire asks, or by the device.
+/// the owner's, which the wire asks; on device memory that is mapped by the device, and elsewhere by the owner's.
 class RmaAtomics {
  public:
   struct Call {
@@ -19,7 +20,7 @@ class RmaAtomics {
     Path forced = Path::automatic;
   };
 
-  RmaAtomics(Engine& engine, Mover& mover) noexcept;
+  explicit RmaAtomics(RmaTable& table);
 
   static RmaAtomics& of(RmaTarget& target) noexcept;
 
@@ -28,6 +29,9 @@ class RmaAtomics {
   /// is no room for one yet, it waits for the next call, and the target is a poller until then. Returns how many were
   /// tried. The target may be gone afterwards.
   unsigned begin_late(RmaTarget& target) noexcept;
+  /// Owners that were asked may have died or ended.
+  void look_around() noexcept { asked_.look_around(); }
+  void let_go() noexcept { asked_.let_go(); }
 
  private:
   friend class RmaFences;
@@ -40,10 +44,13 @@ class RmaAtomics {
     struct ByDevice : DeviceAtomic {
       Record* record = nullptr;
     };
+    struct ByOwner : AskedAtomic {
+      Record* record = nullptr;
+    };
 
     Record(RmaAtomics& atomics_in, RmaTarget& target_in, const Call& call_in) noexcept
         : atomics(atomics_in), target(target_in), call(call_in) {
-      wire.record = device.record = this;
+      wire.record = device.record = asked.record = this;
     }
 
     RmaAtomics& atomics;
@@ -54,6 +61,7 @@ class RmaAtomics {
     TimePoint posted_at{};   ///< Exact only with a trace.
     ByWire wire;
     ByDevice device;
+    ByOwner asked;
   };
 
   static constexpr std::size_t kMost = 65536;
@@ -65,6 +73,7 @@ class RmaAtomics {
   Status start(Record& record) noexcept;
   Status by_wire(Record& record) noexcept;
   Status by_device(Record& record) noexcept;
+  Status by_owner(Record& record) noexcept;
   Status await_file(Record& record) noexcept;
   void count(Path path, std::size_t bytes) noexcept;
   void trace(const RmaTarget& target, Path path, TimePoint posted_at, std::size_t bytes) noexcept;
@@ -76,6 +85,7 @@ class RmaAtomics {
   ObjectPool<Record> records_{kMost};
   DeviceCopies awaiting_;  ///< A file, or room behind it: see RmaTarget.
   DeviceAtomics device_;
+  AskedAtomics asked_;
 };
 
 }  // namespace brant

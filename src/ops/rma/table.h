@@ -39,6 +39,8 @@ class RmaTable final : public Service {
   RmaTarget& open(Rank rank, const SegmentTicket& ticket);
   void drop(RmaTarget& target) noexcept;
   bool forget(Peer& peer) noexcept override;
+  void look_around() noexcept override { atomics_.look_around(); }
+  void let_go() noexcept override { atomics_.let_go(); }
 
  private:
   void fill_ticket(ExposedSegment& segment);
@@ -48,7 +50,7 @@ class RmaTable final : public Service {
   Mover& mover_;
   ObjectPool<RmaTransfer> transfers_{kTransfersMax};
   RmaFences fences_{engine_, mover_};
-  RmaAtomics atomics_{engine_, mover_};
+  RmaAtomics atomics_{*this};
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;
   std::vector<std::unique_ptr<RmaTarget>> targets_;

@@ -24,6 +24,7 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     : table_(table),
       engine_(table.engine()),
       peer_(engine_.peers().connect(rank)),
+      segment_(content.id),
       address_(content.address),
       bytes_(static_cast<std::size_t>(content.bytes)),
       kind_(content.kind),
@@ -231,7 +232,6 @@ Status RmaTarget::check_place(const char* what, std::uint64_t offset, std::uint6
 Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const RmaOptions& options,
                                     Path& path) noexcept {
   const TransferShapes& shapes = *options.shapes;
-  const bool run_there = (direction == RmaDirection::put ? shapes.to : shapes.from).form() == Shape::Form::contiguous;
   const bool on_host = host_accessible(local.kind) && host_accessible(kind_);
   const bool by_device_here = !host_accessible(local.kind) || local.kind == MemoryKind::pinned;
   const bool by_device_there = !host_accessible(kind_) || (!host_accessible(local.kind) && is_reached_by_device());
@@ -242,13 +242,9 @@ Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const 
   } else {
     path = by_device_here && by_device_there ? Path::copy_engine : Path::staged;
   }
-  const bool reachable = mapped_ != nullptr || (run_there && reach_over_network());
-  if (!reachable) {
-    log::error(
-        "{} a segment of rank {}: its {} memory is reached over the network alone, which takes one run and not "
-        "several. "
-        "Expose memory of Runtime::allocate, or make the segment's end one run",
-        direction == RmaDirection::put ? "put into" : "get from", peer_.rank.value, memory_kind_name(kind_));
+  if (mapped_ == nullptr && !reach_over_network()) {
+    log::error("{} a segment of rank {}: its {} memory is not mapped here, and the network does not take it",
+               direction == RmaDirection::put ? "put into" : "get from", peer_.rank.value, memory_kind_name(kind_));
     return Status::not_supported;
   }
   const Path forced = options.path != Path::automatic ? options.path : engine_.options().path;

@@ -94,6 +94,7 @@ class RmaTarget final : private Poller {
   RmaTable& table_;
   Engine& engine_;
   Peer& peer_;
+  const std::uint64_t segment_;  ///< Its owner's number of it.
   const std::uint64_t address_;  ///< In the owner's process.
   const std::size_t bytes_;
   const MemoryKind kind_;

@@ -58,7 +58,7 @@ class Player {
       for (const auto place : places_) expect(Status::ok, space_.reach(place), "a segment is not reached");
     }
     meet();
-    const bool between_others = what == "source" || what == "target";
+    const bool between_others = what == "source" || what == "target" || what == "columnsource";
     const std::string mine = between_others && self() == 2 ? "put" : what;  // who is only an end sees to itself
     Status status = Status::ok;
     for (const auto until = Clock::now() + 20s; status == Status::ok && Clock::now() < until;) {
@@ -108,6 +108,11 @@ class Player {
       static_cast<void>(end(space_.put(doomed, std::span<const std::byte>(bytes))));
       return end(fence(1));
     }
+    // Columns: many short runs.
+    CopyOptions shaped;
+    shaped.shapes = &shapes_;
+    if (what == "column") return end(space_.put(doomed, ConstBuffer(bytes.data(), bytes.size()), std::move(shaped)));
+    if (what == "columnsource") return end(space_.copy(doomed, beside, bytes.size(), std::move(shaped)));
     if (what == "source") return end(space_.copy(doomed, beside, bytes.size()));
     return end(space_.copy(beside, doomed, bytes.size()));
   }
@@ -118,6 +123,8 @@ class Player {
   GlobalSegment segment_ = space_.create(MemoryKind::host, kBytes);
   std::vector<GlobalPtr<std::byte>> places_ = std::vector<GlobalPtr<std::byte>>(3);
   std::vector<std::byte> bytes_ = std::vector<std::byte>(100'000);
+  const ShapeDim rows_{.count = 2000, .stride = 50};
+  const TransferShapes shapes_{*Shape::strided(8, 16, {&rows_, 1}), *Shape::strided(0, 16, {&rows_, 1})};
 };
 
 /// "put", or "put_far" with each process on a host of its own.
@@ -140,8 +147,9 @@ TEST_P(SpaceDeath, is_told_to_whoever_reaches_for_the_memory_of_the_dead) {
   test::expect_survivors(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Scenes, SpaceDeath,
-                         testing::Values("ticket", "put", "get", "atomic", "fence", "source", "target", "ticket_far",
-                                         "put_far", "get_far", "fence_far", "source_far", "target_far"),
+                         testing::Values("ticket", "put", "get", "atomic", "fence", "source", "target", "column",
+                                         "ticket_far", "column_far", "columnsource_far", "put_far", "get_far",
+                                         "fence_far", "source_far", "target_far"),
                          [](const auto& scene) { return scene.param; });
 
 /// The child processes of the test play their scene before any test runs.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,12 +32,13 @@ test::SharedHost g_shared_host;
 using GlobalSpaceOfRanks = test::SpaceOfRanks;
 using test::image;
 using test::kinds;
+using test::kinds_of_others;
 using test::outcome;
 
 TEST_F(GlobalSpaceOfRanks, copies_between_all_kinds_arrive_whole) {
   constexpr std::size_t kBytes = 300'001;
   const int right = (self_ + 1) % size_, left = (self_ + size_ - 1) % size_;
-  for (const MemoryKind there : kinds()) {
+  for (const MemoryKind there : kinds_of_others()) {
     GlobalSegment segment = space_.create(there, kBytes + 512);
     const auto places = gather(segment.allocate<std::byte>(kBytes));
     for (const MemoryKind here : kinds()) {
@@ -78,10 +80,31 @@ TEST_F(GlobalSpaceOfRanks, the_local_team_is_who_has_memory_that_is_mapped_here)
   barrier();
 }
 
+/// Rank 0 looks at its memory, and makes no progress.
+TEST_F(GlobalSpaceOfRanks, a_segment_published_to_a_team_is_reached_without_its_owner) {
+  GlobalSegment segment = space_.create(MemoryKind::host, 1 << 16);
+  const auto words = gather(segment.allocate<std::uint64_t>());
+  std::uint64_t& word = *segment.local(words[at(self_)]);
+  word = 0;
+  Team local = team_.local();
+  ASSERT_EQ(segment.publish(local), Status::ok);
+  barrier();
+  if (self_ != local.member(0).value) {
+    EXPECT_TRUE(outcome(space_.atomic(words[at(local.member(0).value)], AtomicOp::add, 1)).ok());
+  } else {
+    const auto others = static_cast<std::uint64_t>(local.size()) - 1;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::atomic_ref(word).load() < others && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EXPECT_EQ(std::atomic_ref(word).load(), others);
+  }
+  barrier();
+  EXPECT_EQ(GlobalSegment().publish(local), Status::invalid_argument);
+}
+
 TEST_F(GlobalSpaceOfRanks, a_third_party_copies_between_two_others) {
   if (size_ < 3) GTEST_SKIP() << "for three ranks";
   constexpr std::size_t kBytes = 100'000;
-  for (const MemoryKind kind : kinds()) {
+  for (const MemoryKind kind : kinds_of_others()) {
     SCOPED_TRACE(memory_kind_name(kind));
     GlobalSegment segment = space_.create(kind, 2 * kBytes + 512);
     const auto from = gather(segment.allocate<std::byte>(kBytes)), to = gather(segment.allocate<std::byte>(kBytes));
@@ -105,7 +128,7 @@ TEST_F(GlobalSpaceOfRanks, a_third_party_copies_between_two_others) {
 TEST_F(GlobalSpaceOfRanks, flags_come_behind_their_bytes) {
   constexpr int kTurns = 200;
   constexpr std::size_t kWords = 2000;
-  for (const MemoryKind kind : kinds()) {
+  for (const MemoryKind kind : kinds_of_others()) {
     SCOPED_TRACE(memory_kind_name(kind));
     GlobalSegment data = space_.create(kind, kWords * 8 + 512), flags = space_.create(MemoryKind::host, 4096);
     const auto rows = gather(data.allocate<std::uint64_t>(kWords));

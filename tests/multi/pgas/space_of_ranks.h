@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,14 @@ inline OpResult outcome(const Operation& operation) {
 inline std::vector<MemoryKind> kinds() {
   std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
   if (job().device_kind() != MemoryKind::host) all.push_back(job().device_kind());
+  return all;
+}
+
+/// Those of them that others reach. UCX knows nothing of emulated devices: between hosts their memory is a process's
+/// own end of a copy, and no other one's.
+inline std::vector<MemoryKind> kinds_of_others() {
+  std::vector<MemoryKind> all = kinds();
+  if (std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr) std::erase(all, MemoryKind::emulated);
   return all;
 }
 

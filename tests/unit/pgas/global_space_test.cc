@@ -21,124 +21,17 @@
 #include "brant/pgas.h"
 #include "core/engine.h"
 #include "support/grounds.h"
-#include "support/in_process_job.h"
+#include "support/spaces.h"
 
 namespace brant {
 namespace {
 
-using test::Ground;
 using test::InProcessJob;
 using test::JobOptions;
-using test::kGrounds;
 using test::pattern;
-using test::Space;
+using test::Spaces;
 
-JobOptions with(int ranks, GpuChoice gpu = GpuChoice::emulated) {
-  JobOptions options = test::ranks(ranks, gpu);
-  return options;
-}
-
-/// A job with a space for each of its ranks.
-class Spaces {
- public:
-  explicit Spaces(const JobOptions& options) : job_(options) {
-    for (int rank = 0; rank < options.ranks; ++rank) spaces_.push_back(std::make_unique<GlobalSpace>(job_.rank(rank)));
-  }
-  /// They end together, as those of processes do: each lets go of the others' segments first.
-  ~Spaces() {
-    for (std::size_t i = 0; i < segments_.size(); ++i) segments_[i] = {};
-    job_.run(200);
-    // Ranks above 0 copy; what is still under way ends by their progress, which they make in their ends alone.
-    while (!spaces_.empty()) spaces_.pop_back();
-  }
-  GlobalSpace& operator[](int rank) { return *spaces_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] InProcessJob& job() { return job_; }
-
-  /// A segment that lives as long as the spaces.
-  GlobalSegment& keep(GlobalSegment segment) {
-    segments_.push_back(std::move(segment));
-    return segments_.back();
-  }
-  OpResult outcome(const Operation& operation) { return job_.outcome(operation); }
-
- private:
-  InProcessJob job_;
-  std::vector<std::unique_ptr<GlobalSpace>> spaces_;
-  std::deque<GlobalSegment> segments_;
-};
-
-/// Every kind at either end of a copy, and where the ends are: of the process that copies, or of others.
-struct Case {
-  Ground from, to;
-  int from_rank, to_rank;  ///< Rank 1 copies.
-};
-
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  const std::pair<int, int> places[] = {{1, 0}, {0, 1}, {1, 1}, {0, 2}, {0, 0}};
-  for (const auto& [from_rank, to_rank] : places) {
-    for (const Ground& from : kGrounds) {
-      for (const Ground& to : kGrounds) cases.push_back({from, to, from_rank, to_rank});
-    }
-  }
-  return cases;
-}
-
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  return std::string(info.param.from.name) + "_of_" + std::to_string(info.param.from_rank) + "_to_" +
-         info.param.to.name + "_of_" + std::to_string(info.param.to_rank);
-}
-
-class SpaceCopies : public testing::TestWithParam<Case> {
- protected:
-  static constexpr std::size_t kWhole = 300'007;
-  static constexpr std::size_t kFront = 16;
-
-  Spaces spaces_{with(3)};
-  Space from_memory_{spaces_.job().rank(GetParam().from_rank), GetParam().from.kind, kWhole, GetParam().from.of_heap};
-  Space to_memory_{spaces_.job().rank(GetParam().to_rank), GetParam().to.kind, kWhole, GetParam().to.of_heap};
-  GlobalSegment& from_ = spaces_.keep(spaces_[GetParam().from_rank].adopt(from_memory_.whole()));
-  GlobalSegment& to_ = spaces_.keep(spaces_[GetParam().to_rank].adopt(to_memory_.whole()));
-};
-
-TEST_P(SpaceCopies, arrive_whole_wherever_the_ends_are) {
-  const std::vector<std::byte> here = pattern(kWhole, 1), there = pattern(kWhole, 2);
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4099}, kWhole - 2 * kFront}) {
-    SCOPED_TRACE(bytes);
-    from_memory_.fill(here);
-    to_memory_.fill(there);
-    const Operation copy = spaces_[1].copy<std::byte>(from_.begin() + 3, to_.begin() + kFront, bytes);
-    const OpResult result = spaces_.outcome(copy);
-    ASSERT_EQ(result.status, Status::ok) << status_name(result.status);
-    EXPECT_EQ(result.bytes, bytes);
-    const std::vector<std::byte> image = to_memory_.image();
-    EXPECT_EQ(std::memcmp(image.data() + kFront, here.data() + 3, bytes), 0) << "wrong bytes";
-    EXPECT_EQ(std::memcmp(image.data(), there.data(), kFront), 0) << "before it";
-    EXPECT_EQ(std::memcmp(image.data() + kFront + bytes, there.data() + kFront + bytes, kWhole - kFront - bytes), 0)
-        << "behind it";
-  }
-}
-
-TEST_P(SpaceCopies, tell_the_target_behind_the_bytes) {
-  constexpr std::size_t kBytes = 70'000;
-  const std::vector<std::byte> here = pattern(kWhole, 3);
-  from_memory_.fill(here);
-  to_memory_.fill(std::vector<std::byte>(kWhole));
-  GlobalSegment& flags = spaces_.keep(spaces_[GetParam().to_rank].create(MemoryKind::host, 64));
-  const GlobalPtr<std::uint64_t> flag = flags.allocate<std::uint64_t>();
-  std::uint64_t* const word = flags.local(flag);
-  *word = 0;
-  const Operation copy =
-      spaces_[1].copy<std::byte>(from_.begin(), to_.begin(), kBytes, {.at_target = AtTarget::set(flag, 7)});
-  ASSERT_TRUE(spaces_.job().run_until([&] { return *static_cast<volatile std::uint64_t*>(word) == 7; }));
-  const std::vector<std::byte> image = to_memory_.image(kBytes);
-  EXPECT_EQ(std::memcmp(image.data(), here.data(), kBytes), 0) << "the flag is there, and the bytes are not";
-  const OpResult result = spaces_.outcome(copy);
-  EXPECT_EQ(result.status, Status::ok);
-  EXPECT_EQ(result.bytes, kBytes) << "not those of the flag";
-}
-
-INSTANTIATE_TEST_SUITE_P(Kinds, SpaceCopies, testing::ValuesIn(all_cases()), name_of);
+JobOptions with(int ranks, GpuChoice gpu = GpuChoice::emulated) { return test::ranks(ranks, gpu); }
 
 TEST(GlobalSpace, a_courier_that_puts_sets_the_flag_too) {
   Spaces spaces(with(2));
@@ -340,6 +233,25 @@ TEST(GlobalSpace, a_published_segment_is_used_without_its_owner) {
   for (int turn = 0; turn < 100000 && !put.done(); ++turn) static_cast<void>(other.worker().progress());
   ASSERT_TRUE(put.done()) << "rank 0 has made no progress since";
   EXPECT_EQ(put.result().status, Status::ok);
+}
+
+TEST(GlobalSpace, a_segment_is_published_to_all_of_a_list_of_ranks_that_can_have_it) {
+  Spaces spaces(with(3, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const std::array ranks = {Rank{0}, Rank{1}, Rank{7}, Rank{2}};
+  EXPECT_EQ(heap.publish(std::span(ranks).first(2)), Status::ok);
+  EXPECT_EQ(heap.publish(ranks), Status::invalid_argument) << "there is no rank 7";
+  const GlobalPtr<int> at = heap.allocate<int>(3);
+  for (const int rank : {1, 2}) {
+    const Operation put = spaces[rank].put_value(at + rank, rank);
+    for (int turn = 0; turn < 100000 && !put.done(); ++turn)
+      static_cast<void>(spaces.job().rank(rank).worker().progress());
+    ASSERT_TRUE(put.done()) << "rank 0 has made no progress since";
+    EXPECT_EQ(put.result().status, Status::ok);
+    EXPECT_EQ(heap.local(at)[rank], rank);
+  }
+  GlobalSegment closed;
+  EXPECT_EQ(closed.publish(ranks), Status::invalid_argument);
 }
 
 TEST(GlobalSpace, local_pointers_exist_where_memory_is_mapped) {

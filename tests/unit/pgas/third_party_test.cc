@@ -1,6 +1,7 @@
 // Copies between two other processes, none of whose memory is mapped where they are asked for.
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -80,6 +81,28 @@ TEST(ThirdParty, a_forced_path_is_the_owners_too) {
   EXPECT_EQ(outcome(Path::ucx), Status::ok);
   EXPECT_EQ(outcome(Path::automatic), Status::ok);
   // Those who let go come first.
+  from = {};
+  to = {};
+  job.run(200);
+}
+
+TEST(ThirdParty, shapes_that_are_too_long_to_travel_are_refused) {
+  InProcessJob job(apart());
+  GlobalSpace owner(job.rank(0)), user(job.rank(1)), target(job.rank(2));
+  constexpr std::size_t kRuns = 20'000;
+  GlobalSegment from = owner.create(MemoryKind::host, 2 * kRuns), to = target.create(MemoryKind::host, kRuns);
+  std::vector<ByteRun> runs(kRuns);
+  for (std::size_t i = 0; i < kRuns; ++i) runs[i] = {2 * i, 1};
+  const auto outcome = [&](std::size_t count) {
+    const TransferShapes shapes{*Shape::indexed(std::span(runs).first(count)), Shape::contiguous(count)};
+    CopyOptions options;
+    options.shapes = &shapes;
+    return job.outcome(user.copy<std::byte>(from.begin(), to.begin(), 2 * kRuns, std::move(options)));
+  };
+  EXPECT_EQ(outcome(kRuns).status, Status::not_supported);
+  const OpResult result = outcome(10'000);
+  EXPECT_EQ(result.status, Status::ok);
+  EXPECT_EQ(result.bytes, 10'000u);
   from = {};
   to = {};
   job.run(200);

@@ -11,6 +11,7 @@
 #include "brant/brant.h"
 #include "port/wire/faulty/faulty.h"
 #include "support/atomic_cases.h"
+#include "support/emulated_network.h"
 #include "support/faulty_device.h"
 #include "unit/rma/rma_pair.h"
 
@@ -63,6 +64,14 @@ struct AtomicsCase {
   Ground ground;
   int user;
 };
+
+/// Nothing of a device is mapped by others: the network takes it, and its owner performs atomics.
+JobOptions on_devices_apart() {
+  JobOptions options = on_emulated_devices();
+  options.exportable = [](const port::PointerInfo&) { return false; };
+  options.network = test::network_of_emulated_devices();
+  return options;
+}
 
 class RmaAtomicsKinds : public testing::TestWithParam<AtomicsCase> {
  protected:
@@ -321,6 +330,77 @@ TEST(RmaAtomics, closing_under_way_lets_the_last_ones_end) {
     EXPECT_TRUE(pair.job.outcome(count).ok());
     EXPECT_EQ(pair.word(1), 1u);
   }
+}
+
+TEST(AskedAtomics, do_what_the_model_says) {
+  const std::vector<AtomicCase> cases = test::atomic_cases();
+  AtomicsPair pair(on_devices_apart(), MemoryKind::emulated, cases.size() * 8);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    std::vector<std::byte> image(cases.size() * 8, std::byte{0x5a});
+    std::memcpy(image.data() + i * 8, &cases[i].before, cases[i].what.bytes());
+    pair.memory.fill(image);
+    std::uint64_t before = 0;
+    const bool tells = cases[i].what.operation != AtomicOp::store;
+    ASSERT_EQ(pair.once(i * 8, cases[i].what, tells ? &before : nullptr), Status::ok);
+    EXPECT_TRUE(!tells || std::memcmp(&before, &cases[i].before, cases[i].what.bytes()) == 0);
+    std::memcpy(image.data() + i * 8, &cases[i].after, cases[i].what.bytes());
+    EXPECT_EQ(pair.memory.image(), image);
+  }
+  EXPECT_EQ(puts(pair.job, 1, Path::kernel), cases.size());
+  EXPECT_EQ(pair.once(4, kCount), Status::invalid_argument);
+  EXPECT_EQ(pair.once(0, kCount, nullptr, Path::shm), Status::not_supported);
+}
+
+/// More than a device performs at a time: the owner keeps them until there is room.
+TEST(AskedAtomics, of_which_there_are_many_are_all_performed) {
+  constexpr std::size_t kMany = 10'000;
+  AtomicsPair pair(on_devices_apart(), MemoryKind::emulated, 64);
+  std::deque<Op> ops(kMany);
+  for (Op& op : ops) ASSERT_EQ(pair.there.post_atomic(8, kCount, op), Status::in_progress);
+  const Operation fence(Moment::delivered, [&](Op& op) noexcept { return post_fence(pair.job.rank(1), Rank{0}, op); });
+  EXPECT_FALSE(fence.done());
+  EXPECT_TRUE(pair.job.outcome(fence).ok());
+  EXPECT_EQ(pair.word(1), kMany) << "a fence comes behind them";
+  ASSERT_TRUE(pair.job.run_until([&] { return std::ranges::none_of(ops, &Op::pending); }));
+  for (const Op& op : ops) ASSERT_EQ(op.result.status, Status::ok);
+}
+
+TEST(AskedAtomics, wait_for_progress_of_the_owner_and_end_where_its_segment_is_closed) {
+  AtomicsPair pair(on_devices_apart(), MemoryKind::emulated, 64);
+  const FetchOperation<std::uint64_t> count = pair.there.fetch_add<std::uint64_t>(8, 1);
+  for (int turn = 0; turn < 1000; ++turn) static_cast<void>(pair.job.rank(1).worker().progress());
+  EXPECT_FALSE(count.done()) << "the owner makes no progress";
+  pair.segment.close();
+  EXPECT_EQ(pair.job.outcome(count).status, Status::not_found);
+  EXPECT_EQ(pair.word(1), 0u);
+}
+
+/// The second question shows that the connection has failed; what has been asked before is not answered any more.
+TEST(AskedAtomics, end_where_their_owner_is_lost) {
+  JobOptions options = on_devices_apart();
+  options.wrap = [](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    if (rank == 1)
+      policy.rules = {{.point = port::FaultPoint::am_send,
+                       .effect = port::FaultEffect::fail,
+                       .nth = 2,
+                       .status = Status::io_error}};
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  AtomicsPair pair(options, MemoryKind::emulated, 64);
+  const FetchOperation<std::uint64_t> asked = pair.there.fetch_add<std::uint64_t>(8, 1);
+  EXPECT_FALSE(asked.done());
+  Op failing;
+  const Status posted = pair.there.post_atomic(8, kCount, failing);
+  const auto alone = [&](const auto& done) {
+    for (int turn = 0; turn < 1000 && !done(); ++turn) static_cast<void>(pair.job.rank(1).worker().progress());
+  };
+  alone([&] { return asked.done() && !failing.pending(); });
+  ASSERT_TRUE(asked.done());
+  EXPECT_EQ(asked.fetched().status, Status::peer_lost);
+  EXPECT_EQ(posted == Status::in_progress ? failing.result.status : posted, Status::peer_lost);
+  EXPECT_EQ(pair.there.pending(), 0u);
 }
 
 TEST(RmaAtomics, a_segment_closed_by_its_owner_refuses_where_that_is_noticed) {
