@@ -1,11 +1,11 @@
 // A rank of an MPI job dies by SIGKILL. Whatever waits for it ends with MPI_ERR_PROC_ABORTED within a second, through
 // the error handler; the survivors go on with each other.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -193,11 +193,14 @@ void streams(int self) {
   if (MPIX_Stream_free(&handle) != MPI_SUCCESS) fail(self, "the stream was not freed");
 }
 
-const std::map<std::string, std::function<void(int)>> kScenes = {
-    {"receives", receives},     {"probes", probes},
-    {"partitions", partitions}, {"large_messages", large_messages},
-    {"flood", flood},           {"collectives", collectives},
-    {"locks", locks},           {"streams", streams}};
+struct Scene {
+  std::string_view name;
+  void (*play)(int self);
+};
+constexpr Scene kScenes[] = {{"receives", receives},     {"probes", probes},
+                             {"partitions", partitions}, {"large_messages", large_messages},
+                             {"flood", flood},           {"collectives", collectives},
+                             {"locks", locks},           {"streams", streams}};
 
 /// A communicator of the survivors works as any other.
 void go_on(int self) {
@@ -222,7 +225,8 @@ int play(const std::string& name) {
   MPI_Init(nullptr, nullptr);
   const int self = rank_here();
   if (name != "fatal") MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  kScenes.at(name == "fatal" ? "receives" : name)(self);
+  const std::string_view scene = name == "fatal" ? "receives" : std::string_view(name);
+  std::ranges::find(kScenes, scene, &Scene::name)->play(self);
   test::say_if_late();
   go_on(self);
   MPI_Finalize();

@@ -255,7 +255,7 @@ TEST_F(Enqueue, a_stream_begins_several_and_waits_for_all_of_them) {
     ASSERT_EQ(MPIX_Irecv_enqueue(landing.data(), count, MPI_BYTE, left_, 4, lane.comm, &requests[0]), 0);
     ASSERT_EQ(MPIX_Isend_enqueue(source.data(), count, MPI_BYTE, right_, 4, lane.comm, &requests[2]), 0);
     ASSERT_EQ(MPIX_Waitall_enqueue(3, requests.data(), statuses.data()), 0);
-    for (const MPI_Request request : requests) EXPECT_EQ(request, MPI_REQUEST_NULL);
+    for (MPI_Request request : requests) EXPECT_EQ(request, MPI_REQUEST_NULL);
     ASSERT_EQ(lane.stream.copy(got, landing), Status::ok);
     ASSERT_EQ(lane.stream.fill(source, std::byte{1}), Status::ok);
     ASSERT_EQ(lane.stream.synchronize(), Status::ok);
@@ -308,7 +308,7 @@ TEST_F(Enqueue, requests_that_a_stream_cannot_wait_for_are_refused) {
   std::array<MPI_Request, 2> twice{requests[0], requests[0]};
   EXPECT_EQ(class_of(MPIX_Waitall_enqueue(2, twice.data(), MPI_STATUSES_IGNORE)), MPI_ERR_REQUEST);
   MPI_Send(&value, 1, MPI_INT, right_, 8, MPI_COMM_WORLD);
-  for (const MPI_Comm comm : {one.comm, other.comm}) MPI_Send(&value, 1, MPI_INT, right_, 1, comm);
+  for (MPI_Comm comm : {one.comm, other.comm}) MPI_Send(&value, 1, MPI_INT, right_, 1, comm);
   ASSERT_EQ(MPI_Wait(&plain, MPI_STATUS_IGNORE), 0);
   ASSERT_EQ(MPIX_Wait_enqueue(&requests[0], MPI_STATUS_IGNORE), 0);
   ASSERT_EQ(MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE), 0);

@@ -106,6 +106,7 @@ TEST_P(ResidentIterations, agree_with_one_process_to_the_last_bit) {
   const int ranks = cut.processes();
   InProcessJob job(brant::test::ranks(ranks, brant::GpuChoice::emulated));
   std::vector<std::unique_ptr<Side>> sides;
+  sides.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) sides.push_back(std::make_unique<Side>(job.rank(rank), GetParam(), rank));
   const auto all = [&](auto&& step) {
     std::vector<brant::Task<void>> tasks;

@@ -16,7 +16,7 @@ using test::InProcessJob;
 
 /// A process has 256 allocations that others can map.
 constexpr std::size_t kMany = 1000;
-constexpr std::size_t kBytes = 48 * 1024;
+constexpr std::size_t kBytes = std::size_t{48} * 1024;
 
 class StagePools : public testing::Test {
  protected:
@@ -30,8 +30,9 @@ class StagePools : public testing::Test {
 TEST_F(StagePools, leave_others_what_processes_can_map) {
   StagePool pool(engine());
   std::vector<StagePool::Lease> leases;
+  leases.reserve(kMany);
   for (std::size_t i = 0; i < kMany; ++i) leases.push_back(pool.take(kBytes).or_throw("a stage buffer"));
-  Memory other = job_.rank(0).allocate(MemoryKind::host, 64 * 1024);
+  Memory other = job_.rank(0).allocate(MemoryKind::host, std::size_t{64} * 1024);
   EXPECT_TRUE(engine().device().export_allocation(other.data()).ok());
   for (const StagePool::Lease& lease : leases) pool.give_back(lease);
 }
@@ -41,6 +42,7 @@ TEST_F(StagePools, lend_each_byte_once_and_all_of_them_again) {
   std::set<void*> lent;
   for (int turn = 0; turn < 2; ++turn) {
     std::vector<StagePool::Lease> leases;
+    leases.reserve(kMany);
     for (std::size_t i = 0; i < kMany; ++i) {
       leases.push_back(pool.take(kBytes).or_throw("a stage buffer"));
       EXPECT_GE(leases.back().bytes, kBytes);

@@ -16,7 +16,7 @@
 
 namespace brant::mpi {
 
-std::atomic<EnqueueThread*> EnqueueThread::the_one_{nullptr};
+std::atomic<EnqueueThread*> EnqueueThread::the_one{nullptr};
 
 EnqueueThread& EnqueueThread::of(Process& process) {
   if (EnqueueThread* const known = existing()) return *known;
@@ -25,7 +25,7 @@ EnqueueThread& EnqueueThread::of(Process& process) {
           "{}` alone",
           Process::placement().ranks);
   auto* const made = new EnqueueThread(process);
-  the_one_.store(made, std::memory_order_release);
+  the_one.store(made, std::memory_order_release);
   return *made;
 }
 

@@ -26,7 +26,7 @@ class EnqueueThread {
   static constexpr std::size_t kStreamsMost = 256;
 
   /// Null: the program has no streams.
-  [[nodiscard]] static EnqueueThread* existing() noexcept { return the_one_.load(std::memory_order_acquire); }
+  [[nodiscard]] static EnqueueThread* existing() noexcept { return the_one.load(std::memory_order_acquire); }
   /// Made for the first stream. Throws Error, MPI_ERR_UNSUPPORTED_OPERATION.
   [[nodiscard]] static EnqueueThread& of(Process& process);
   EnqueueThread(const EnqueueThread&) = delete;
@@ -59,7 +59,7 @@ class EnqueueThread {
   void serve() noexcept;
   void look() noexcept;
 
-  static std::atomic<EnqueueThread*> the_one_;
+  static std::atomic<EnqueueThread*> the_one;
 
   Process& process_;
   std::optional<Notifier> bells_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "models/mpi/enqueue/enqueue_calls.h"
@@ -29,7 +30,7 @@ StatusPlace place_of(Status* status, bool with_error) noexcept {
 int x_comm_get_stream(int comm, int idx, int* stream) {
   MPIX_Stream found = MPIX_STREAM_NULL;
   const int outcome = api::x_comm_get_stream(to_abi<MPI_Comm>(comm), idx, stream != nullptr ? &found : nullptr);
-  if (outcome != MPI_SUCCESS) return code_to_mpich(outcome);
+  if (outcome != MPI_SUCCESS || stream == nullptr) return code_to_mpich(outcome);
   *stream = Lent<MPIX_Stream>(found).get();
   return code_to_mpich(outcome);
 }
@@ -46,6 +47,7 @@ int x_wait_enqueue(int* request, Status* status) {
 
 int x_waitall_enqueue(int count, int array_of_requests[], Status* array_of_statuses) {
   std::vector<StatusPlace> places;
+  places.reserve(static_cast<std::size_t>(std::max(count, 0)));
   for (int i = 0; i < count; ++i)
     places.push_back(place_of(is_ignored(array_of_statuses) ? nullptr : &array_of_statuses[i], true));
   return code_to_mpich(
