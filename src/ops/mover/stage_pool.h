@@ -32,7 +32,8 @@ class StagePool final : private DeferredWork {
   static constexpr std::size_t kSmallest = 4096;
   static constexpr std::size_t kSlabPower = 22;
   static constexpr std::size_t kSlabBytes = std::size_t{1} << kSlabPower;
-  static constexpr std::size_t kKeptBytesMax = std::size_t{2} << 30;  ///< What is beyond it is freed, later.
+  /// Of buffers that are no parts of slabs: what is beyond it is freed, later. Slabs are freed with the pool.
+  static constexpr std::size_t kKeptBytesMax = std::size_t{2} << 30;
 
   Result<void*> allocate(std::size_t capacity) noexcept;
   /// As many buffers as there are already, up to a slab. Gives one of them.
