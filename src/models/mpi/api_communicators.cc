@@ -277,6 +277,7 @@ int comm_free(MPI_Comm* comm) noexcept {
 
 int comm_disconnect(MPI_Comm* comm) noexcept {
   return on_communicator("MPI_Comm_disconnect", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
+    drain_stream_of(c);
     current_rank().wait([&] { return c.users == 1; });
     if (has_strangers(c)) process()->connections().disconnect(c);
     return comm_free(comm);

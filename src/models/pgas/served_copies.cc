@@ -28,7 +28,8 @@ Status ServedCopies::keep(Served& served, std::span<const std::byte> shapes) noe
 
 void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request,
                          std::span<const std::byte> shapes) noexcept {
-  const bool is_sound = request.from.rank() == space_.rank() && static_cast<int>(request.path) < kPathCount;
+  const bool is_sound = request.from.rank() == space_.rank() && static_cast<int>(request.path) < kPathCount &&
+                        shapes.size() <= KeptShapes::kBytesMost;
   if (!is_sound) return answer(asker, id, Status::invalid_argument);
   Served* served = records_.take(space_, asker, id);
   if (served == nullptr) return answer(asker, id, records_.refusal());

@@ -133,12 +133,18 @@ void EnqueueThread::serve() noexcept {
 // Ends
 // -------------------------------------------------------------------------------------------------------------------
 
+void drain_stream_of(const Communicator& communicator) noexcept {
+  EnqueueThread* const thread = EnqueueThread::existing();
+  if (thread == nullptr || communicator.stream == nullptr || communicator.stream->door == nullptr) return;
+  thread->drain(*communicator.stream->door);
+}
+
 std::unique_ptr<CallError> part_from_stream(MPI_Comm handle) noexcept {
   EnqueueThread* const thread = EnqueueThread::existing();
   Communicator* const communicator = thread != nullptr ? find_communicator(handle) : nullptr;
   if (communicator == nullptr || communicator->stream == nullptr) return nullptr;
   MpiStream& stream = *communicator->stream;
-  if (stream.door != nullptr) thread->drain(*stream.door);
+  drain_stream_of(*communicator);
   std::erase(stream.communicators, communicator);
   return std::move(communicator->late);
 }

@@ -78,6 +78,9 @@ class EnqueueThread {
   std::thread thread_;
 };
 
+/// Before others wait for all that uses a communicator: waits until its stream has carried out what it was given, or
+/// has failed.
+void drain_stream_of(const Communicator& communicator) noexcept;
 /// Before a communicator is freed: waits until its stream has carried out what it was given. What the program was not
 /// told of its calls; null: nothing.
 [[nodiscard]] std::unique_ptr<CallError> part_from_stream(MPI_Comm handle) noexcept;
