@@ -30,6 +30,12 @@ std::size_t landing_bytes_of(const Box& box, std::size_t cell) noexcept {
   return (bytes + kLandingStep - 1) / kLandingStep * kLandingStep;
 }
 
+std::size_t bytes_of(std::span<const Link> links) noexcept {
+  std::size_t bytes = 0;
+  for (const Link& link : links) bytes += link.bytes;
+  return bytes;
+}
+
 }  // namespace
 
 DirectExchange::DirectExchange(Runtime& runtime, const HaloOptions& options)
@@ -54,13 +60,8 @@ std::size_t DirectExchange::words_in_lines(const Neighbour& neighbour) const noe
   const HaloOptions& options = layout_.options();
   const bool stays = options.mode == HaloMode::resident || (options.mode == HaloMode::direct && options.own_kernels);
   if (!by_device_ || !stays || options.cell_bytes % sizeof(Word) != 0) return 0;
-  const auto bytes_in = [](std::span<const Link> links) {
-    std::size_t bytes = 0;
-    for (const Link& link : links) bytes += link.bytes;
-    return bytes;
-  };
-  const std::size_t bytes = bytes_in(neighbour.sends);
-  return bytes == bytes_in(neighbour.receives) && bytes <= kInLinesMax ? bytes / sizeof(Word) : 0;
+  const std::size_t bytes = bytes_of(neighbour.sends);
+  return bytes == bytes_of(neighbour.receives) && bytes <= kInLinesMax ? bytes / sizeof(Word) : 0;
 }
 
 std::size_t DirectExchange::plan_sends(const Neighbour& neighbour, std::size_t fields, std::size_t landing) {
@@ -149,9 +150,7 @@ std::size_t DirectExchange::messages() const noexcept {
 
 std::size_t DirectExchange::message_bytes() const noexcept {
   std::size_t sum = 0;
-  for (const Neighbour& neighbour : plan_.neighbours) {
-    for (const Link& link : neighbour.sends) sum += link.bytes;
-  }
+  for (const Neighbour& neighbour : plan_.neighbours) sum += bytes_of(neighbour.sends);
   return sum;
 }
 

@@ -56,6 +56,20 @@ class Forms : public test::SpaceOfRanks {
     job().copy(Buffer(std::span(seen)), ConstBuffer(segment_.local(row), bytes, kind_));
     return seen;
   }
+  /// Of each rank, behind its row: zero until somebody tells.
+  std::vector<GlobalPtr<Word>> make_flags() {
+    auto flags = gather(segment_.allocate<Word>());
+    const Word zero = 0;
+    job().copy(Buffer(segment_.local(flags[at(self_)]), sizeof(Word), kind_),
+               ConstBuffer(&zero, sizeof(Word), MemoryKind::host));
+    return flags;
+  }
+  /// What the left neighbour has put in a step, and a stream has copied there.
+  void expect_landed(const Memory& landing, Word step) {
+    std::vector<std::byte> seen(kBytes);
+    job().copy(Buffer(std::span(seen)), ConstBuffer(landing));
+    ASSERT_EQ(seen, image(kBytes, left_, static_cast<int>(step)));
+  }
   template <typename Done>
   void wait_until(Done&& done) {
     ASSERT_EQ(job().worker().wait_until(done, std::chrono::seconds(60)), Status::ok);
@@ -163,10 +177,7 @@ TEST_F(Forms, a_stream_of_the_target_waits_for_the_flag_behind_the_bytes) {
   free_what_is_due();
   const MemoryKind device = kinds_of_others().back();
   const auto rows = make_rows(device);
-  const auto flags = gather(segment_.allocate<Word>());
-  const Word zero = 0;
-  job().copy(Buffer(segment_.local(flags[at(self_)]), sizeof(Word), device),
-             ConstBuffer(&zero, sizeof(Word), MemoryKind::host));
+  const auto flags = make_flags();
   barrier();
   const Memory landing = job().allocate(device, kBytes);
   Stream stream = job().device().create_stream();
@@ -179,9 +190,8 @@ TEST_F(Forms, a_stream_of_the_target_waits_for_the_flag_behind_the_bytes) {
     ASSERT_TRUE(outcome(put).ok());
     barrier();  // the left one's flag is there: the stream does not wait in vain
     ASSERT_EQ(stream.synchronize(), Status::ok);
-    std::vector<std::byte> seen(kBytes);
-    job().copy(Buffer(std::span(seen)), ConstBuffer(landing));
-    ASSERT_EQ(seen, image(kBytes, left_, static_cast<int>(step)));
+    expect_landed(landing, step);
+    if (HasFatalFailure()) return;
     barrier();
   }
 }
@@ -192,10 +202,7 @@ TEST_F(Forms, a_stream_puts_and_tells_a_stream_of_the_target) {
   free_what_is_due();
   const MemoryKind device = kinds_of_others().back();
   const auto rows = make_rows(device);
-  const auto flags = gather(segment_.allocate<Word>());
-  const Word zero = 0;
-  job().copy(Buffer(segment_.local(flags[at(self_)]), sizeof(Word), device),
-             ConstBuffer(&zero, sizeof(Word), MemoryKind::host));
+  const auto flags = make_flags();
   const Memory source = job().allocate(device, kBytes), landing = job().allocate(device, kBytes);
   Stream puts = job().device().create_stream(), waits = job().device().create_stream();
   barrier();
@@ -214,9 +221,8 @@ TEST_F(Forms, a_stream_puts_and_tells_a_stream_of_the_target) {
     ASSERT_EQ(puts.synchronize(), Status::ok);
     barrier();
     ASSERT_EQ(waits.synchronize(), Status::ok);
-    std::vector<std::byte> seen(kBytes);
-    job().copy(Buffer(std::span(seen)), ConstBuffer(landing));
-    ASSERT_EQ(seen, image(kBytes, left_, static_cast<int>(step)));
+    expect_landed(landing, step);
+    if (HasFatalFailure()) return;
     barrier();
   }
 }
