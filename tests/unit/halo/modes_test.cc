@@ -169,7 +169,7 @@ constexpr HaloOptions kDirectly{.grid = {20, 20, 20},
 TEST(HaloDirect, does_many_exchanges_in_one_run) {
   constexpr HaloOptions kSmall{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
   constexpr HaloOptions kThree{
-      .grid = {60, 64, 64}, .divide = {3, 2, 1}, .periodic = {true, true, true}, .variables = 4};
+      .grid = {24, 32, 40}, .divide = {3, 2, 1}, .periodic = {true, true, true}, .variables = 4};
   // More than goes in lines, by all blocks together.
   constexpr HaloOptions kLarge{
       .grid = {12, 96, 96}, .divide = {3, 1, 1}, .periodic = {true, true, true}, .variables = 4};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -22,6 +23,34 @@ constexpr int kFreshByte = 0xa5;
 constexpr std::size_t kFreshBytesMax = std::size_t{1} << 20;
 
 std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+/// The allocations that a thread has asked for last: kernels name one address after the other, and the lock of all
+/// entries, taken for each, would be most of what they do.
+class LastPlaces {
+ public:
+  [[nodiscard]] std::byte* find(std::uintptr_t pointer, std::uint64_t generation) const noexcept {
+    if (generation != generation_) return nullptr;
+    for (const Place& place : places_) {
+      if (pointer - place.begin < place.bytes) return place.engine + (pointer - place.begin);
+    }
+    return nullptr;
+  }
+  void add(std::uintptr_t begin, std::size_t bytes, std::byte* engine, std::uint64_t generation) noexcept {
+    if (generation != generation_) places_ = {};
+    generation_ = generation;
+    places_[next_++ % places_.size()] = {begin, bytes, engine};
+  }
+
+ private:
+  struct Place {
+    std::uintptr_t begin = 0;
+    std::size_t bytes = 0;
+    std::byte* engine = nullptr;
+  };
+  std::array<Place, 8> places_{};
+  std::uint64_t generation_ = 0;
+  std::size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -102,6 +131,7 @@ Result<PointerInfo> EmulatedMemory::free(Owner owner, const void* pointer) noexc
   const PointerInfo info = entry.info;
   last = entry.mapping;
   entries_.erase(found);
+  generation_.fetch_add(1, std::memory_order_release);
   return info;
 }
 
@@ -113,6 +143,7 @@ std::size_t EmulatedMemory::release_all(Owner owner) noexcept {
     if (entry->second.owner == owner.device) released.insert(entries_.extract(entry));
     entry = next;
   }
+  generation_.fetch_add(1, std::memory_order_release);
   return released.size();
 }
 
@@ -213,6 +244,7 @@ Status EmulatedMemory::close_import(const void* imported) noexcept {
   if (--found->second.imports > 0) return Status::ok;
   last = found->second.mapping;
   entries_.erase(found);
+  generation_.fetch_add(1, std::memory_order_release);
   return Status::ok;
 }
 
@@ -255,6 +287,16 @@ Result<EnginePlace> EmulatedMemory::place_for_device(const void* pointer, std::s
 }
 
 void* EmulatedMemory::engine_address(void* pointer) const noexcept {
+  static thread_local LastPlaces last;
+  if (window_.contains(pointer)) {
+    if (std::byte* const found = last.find(address(pointer), generation_.load(std::memory_order_acquire))) return found;
+    const std::shared_lock lock(mutex_);
+    if (const auto found = find_locked(pointer); found != entries_.end()) {
+      const auto& [begin, entry] = *found;
+      last.add(begin, entry.info.bytes, entry.mapping->engine_address(), generation_.load(std::memory_order_relaxed));
+      return entry.mapping->engine_address() + (address(pointer) - begin);
+    }
+  }
   const Result<EnginePlace> where = place_for_device(pointer, 1);
   return where ? where->address : nullptr;
 }
