@@ -6,13 +6,16 @@
 #include "brant/base/intrusive_list.h"
 #include "core/deferred_work.h"
 #include "core/progress_clock.h"
+#include "core/stream_waits.h"
 
 namespace brant {
 
 /// What was deferred, and whether it can be done now.
 class Deferrals {
  public:
-  explicit Deferrals(const ProgressClock& clock) noexcept : clock_(clock) {}
+  /// `streams`: whose waits count as kernels that wait; null where nobody has any.
+  explicit Deferrals(const ProgressClock& clock, StreamWaits* streams = nullptr) noexcept
+      : clock_(clock), streams_(streams) {}
   Deferrals(const Deferrals&) = delete;
   Deferrals& operator=(const Deferrals&) = delete;
 
@@ -29,7 +32,9 @@ class Deferrals {
   /// until they are gone, nobody waits for the device unasked.
   void note_waiting_kernels(int change) noexcept { waiting_kernels_ += change; }
 
-  [[nodiscard]] bool kernels_wait() const noexcept { return waiting_kernels_ != 0; }
+  [[nodiscard]] bool kernels_wait() const noexcept { return waiting_kernels_ != 0 || streams_wait(); }
+  /// Waits that are queued in streams have not passed.
+  [[nodiscard]] bool streams_wait() const noexcept { return streams_ != nullptr && streams_->any(); }
   /// Does what was deferred. Not within progress; the caller knows that no kernel waits for this process.
   void run() noexcept {
     List due;  // what defers itself again stands in the next one
@@ -50,6 +55,7 @@ class Deferrals {
   using List = IntrusiveList<DeferredWork, &DeferredWork::deferred_hook>;
 
   const ProgressClock& clock_;
+  StreamWaits* const streams_;
   List list_;
   TimePoint since_{};  ///< The first of them.
   int waiting_kernels_ = 0;

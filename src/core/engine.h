@@ -93,6 +93,7 @@ class Engine {
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
   [[nodiscard]] Pollers& pollers() noexcept { return pollers_; }
   [[nodiscard]] Deferrals& deferrals() noexcept { return deferrals_; }
+  [[nodiscard]] StreamWaits& stream_waits() noexcept { return stream_waits_; }
   [[nodiscard]] LateFrees& late_frees() noexcept { return late_frees_; }
   [[nodiscard]] Commands& commands() noexcept { return commands_; }
   [[nodiscard]] HeldMessages& held_messages() noexcept { return held_messages_; }
@@ -125,7 +126,8 @@ class Engine {
   ProgressClock clock_;
   TimerQueue timers_;
   Pollers pollers_;
-  Deferrals deferrals_{clock_};
+  StreamWaits stream_waits_{device()};
+  Deferrals deferrals_{clock_, &stream_waits_};
   LateFrees late_frees_{device(), deferrals_};
   Commands commands_{waiter_};
   HeldMessages held_messages_;

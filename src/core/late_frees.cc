@@ -18,16 +18,18 @@ constexpr std::size_t kMuch = 4;
 
 LateFrees::~LateFrees() {
   deferrals_.take_back(*this);
-  if (!device_.staying_kernels().any()) {
+  if (!kernels_stay()) {
     free_kept();
   } else if (kept_bytes() != 0) {
-    log::warn("{} bytes are not freed: a kernel could not be ended that may use them", kept_bytes());
+    log::warn("{} bytes are not freed: a kernel, or a stream that waits, could not be ended and may use them",
+              kept_bytes());
   }
 }
 
 Result<void*> LateFrees::allocate(MemoryKind kind, std::size_t bytes) noexcept {
   // Without the lock where nothing can be taken: another thread may free meanwhile, and wait for the device.
-  if (kept_bytes() != 0 && !left_.load(std::memory_order_relaxed)) {
+  // Behind the wait of a stream there may be work that was to end before the memory is free.
+  if (kept_bytes() != 0 && !left_.load(std::memory_order_relaxed) && !deferrals_.streams_wait()) {
     const std::lock_guard lock(mutex_);
     const auto fits =
         std::ranges::find_if(kept_, [&](const Buffer& kept) { return kept.kind == kind && kept.bytes == bytes; });
@@ -45,7 +47,14 @@ Status LateFrees::free(const Buffer& memory) noexcept {
   if (memory.kind == MemoryKind::host) return device_.free(memory.data);
   // Under the lock, so that no kernel is launched meanwhile.
   const std::lock_guard lock(mutex_);
-  return device_.staying_kernels().any() ? keep(memory) : device_.free(memory.data);
+  if (kernels_stay()) return keep(memory);
+  free_kept();
+  return device_.free(memory.data);
+}
+
+void LateFrees::tidy() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!kernels_stay()) free_kept();
 }
 
 Status LateFrees::keep(const Buffer& memory) noexcept {
@@ -85,7 +94,7 @@ std::string LateFrees::describe() const {
   }
   return kernels_stay() ? fmt::format(
                               "; {} bytes were given back, and are freed when the kernels that stay on the "
-                              "device have ended",
+                              "device have ended, and streams no longer wait",
                               bytes)
                         : fmt::format("; {} bytes were given back: Runtime::tidy frees them", bytes);
 }
@@ -93,7 +102,7 @@ std::string LateFrees::describe() const {
 void LateFrees::run_deferred() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return deferrals_.defer(*this);  // behind a thread that frees, and waits for the device
-  if (!device_.staying_kernels().any()) free_kept();
+  if (!kernels_stay()) free_kept();
 }
 
 void LateFrees::free_kept() noexcept {

@@ -15,7 +15,9 @@ namespace brant {
 /// Frees what the program allocated. The driver frees memory of a device once all its kernels have ended: while one
 /// stays there (PersistentKernel) or waits for another process, what is given back is kept, handed out again to whoever
 /// wants as much, and freed when the last such kernel has ended, by the deferrals. Where a kernel never ends, it is not
-/// handed out again either: that kernel may still write it. Any thread may free and allocate; the rest is the worker's.
+/// handed out again either: that kernel may still write it. What is given back while a stream waits (StreamWaits) is
+/// kept, not handed out before that has passed, and freed with what is given back later, or by `tidy`. Any thread may
+/// free and allocate; the rest is the worker's.
 class LateFrees final : private DeferredWork {
  public:
   LateFrees(port::Device& device, Deferrals& deferrals) noexcept : device_(device), deferrals_(deferrals) {}
@@ -38,7 +40,11 @@ class LateFrees final : private DeferredWork {
   void note_end() noexcept;
   /// It will not end.
   void note_left() noexcept { left_.store(true, std::memory_order_relaxed); }
-  [[nodiscard]] bool kernels_stay() const noexcept { return device_.staying_kernels().any(); }
+  [[nodiscard]] bool kernels_stay() const noexcept {
+    return device_.staying_kernels().any() || deferrals_.streams_wait();
+  }
+  /// Frees what is kept if it can. Waits for the device: not within progress.
+  void tidy() noexcept;
   /// Given back, and not free yet.
   [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
   /// "; 4096 bytes wait ..." for who gets no memory; empty where none are kept.

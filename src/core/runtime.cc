@@ -196,8 +196,13 @@ Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
 }
 
 void Runtime::tidy() noexcept {
-  if (!engine_->late_frees().kernels_stay()) return engine_->deferrals().run();
-  log::warn("nothing is tidied up while a kernel stays on the device, for which the driver would wait: end it first");
+  if (engine_->late_frees().kernels_stay()) {
+    return log::warn(
+        "nothing is tidied up while a kernel stays on the device, or a stream waits, for which the driver would wait: "
+        "end it first");
+  }
+  engine_->late_frees().tidy();
+  engine_->deferrals().run();
 }
 
 void Runtime::copy(Buffer destination, ConstBuffer source) {

@@ -238,6 +238,8 @@ class Streams {
   /// Copies, fills, kernels and calls of the host queued from here on are recorded and do not run; events cannot be
   /// polled meanwhile.
   virtual Status begin_capture(Stream* stream) noexcept = 0;
+  /// A capture of it is under way, whoever has begun that.
+  [[nodiscard]] virtual bool capturing(Stream* stream) noexcept = 0;
   /// Ends it, and makes what was recorded ready to run. Also on failure the stream works as before.
   virtual Result<Graph*> end_capture(Stream* stream) noexcept = 0;
   /// Queues all that was recorded, in one call. As often as wanted.

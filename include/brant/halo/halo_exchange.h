@@ -123,10 +123,12 @@ class BRANT_API HaloExchange {
   /// Throws Error: invalid_argument (fields missing or too small, an exchange under way), wrong_kind (kinds are mixed),
   /// and the first failure of a message, by the numbers of its blocks and the rank. After that failure the ghosts are
   /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
-  /// this one ends. The fields may be others in each run. In mode `fused` the first run with a kind of memory allocates
-  /// buffers for all messages in that kind; later ones allocate nothing but coroutine frames. `times`: so many
-  /// exchanges after each other, the same at every process; in modes `graph` and `resident` without the CPU between
-  /// them.
+  /// this one ends. In modes `direct`, `graph` and `resident` of fields of a device they hear of it at once, and this
+  /// throws when all neighbours that live have said that they no longer write into the fields: where one has not within
+  /// a second, since it does not progress, the log names it. The fields may be others in each run. In mode `fused` the
+  /// first run with a kind of memory allocates buffers for all messages in that kind; later ones allocate nothing but
+  /// coroutine frames. `times`: so many exchanges after each other, the same at every process; in modes `graph` and
+  /// `resident` without the CPU between them.
   Task<void> run(std::span<const Buffer> fields, std::uint64_t times = 1);
   /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
   /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <exception>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/log.h"
 #include "base/seconds.h"
+#include "brant/base/clock.h"
 
 namespace brant::halo {
 namespace {
@@ -17,6 +21,8 @@ constexpr std::uint32_t kBellsOfPair = 3;
 /// copied by all blocks together.
 constexpr Word kStripBytes = 4096;
 constexpr Word kInStripsMax = 256 * 1024;
+/// For the answers of neighbours to a failure. They answer when they progress.
+constexpr std::chrono::seconds kAnswersTake{1};
 
 NotifierOptions enough_for(std::size_t neighbours) noexcept {
   return {.bells = 16,
@@ -145,11 +151,13 @@ void DirectByDevice::require_ready() const {
 }
 
 Task<void> DirectByDevice::exchange(std::uint64_t times) {
+  require_ready();  // a neighbour may have left since the fields were bound
   first_ = epoch_ + 1;
   epoch_ += times;
   const bool done = co_await run_kernel(first_, times);
-  if (!done) throw_unfinished();
+  if (!done) co_await fail();
   done_ = epoch_;
+  tell_if_refused();
 }
 
 DirectPlan DirectByDevice::device(unsigned blocks) {
@@ -165,24 +173,62 @@ Task<void> DirectByDevice::accompany(PersistentKernel& kernel, std::uint64_t tim
   first_ = epoch_ + 1;
   epoch_ += times;
   const bool done = co_await std::move(work);
-  if (!done) throw_unfinished();
+  if (!done) co_await fail();
   guest_ = nullptr;
   done_ = epoch_;
+  tell_if_refused();
 }
 
 void DirectByDevice::give_up() noexcept {
   if (given_up_) return;
   given_up_ = true;
-  if (guest_ != nullptr) guest_->close();
-  stop();
+  quit();
   for (Pair& pair : pairs_) {
     if (pair.watch.pending()) pair.watch.detach();
-    static_cast<void>(pair.tell_gone.ring(done_ + 1));
   }
+}
+
+void DirectByDevice::quit() noexcept {
+  if (guest_ != nullptr) guest_->close();
+  stop();
+  tell_gone();
+}
+
+void DirectByDevice::tell_gone() noexcept {
+  for (Pair& pair : pairs_) static_cast<void>(pair.tell_gone.ring(done_ + 1));
+}
+
+void DirectByDevice::tell_if_refused() noexcept {
+  if (std::ranges::any_of(pairs_, [&](const Pair& pair) { return is_gone(pair, done_ + 1); })) tell_gone();
 }
 
 // Neighbours that leave
 // -------------------------------------------------------------------------------------------------------------------
+
+Task<void> DirectByDevice::fail() {
+  std::exception_ptr why;
+  try {
+    throw_unfinished();
+  } catch (const Error&) {
+    why = std::current_exception();
+  }
+  quit();
+  co_await neighbours_gone();
+  std::rethrow_exception(why);
+}
+
+Task<void> DirectByDevice::neighbours_gone() {
+  const TimePoint deadline = Clock::now() + kAnswersTake;
+  for (Pair& pair : pairs_) {
+    const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), std::chrono::nanoseconds(1));
+    if (pair.lost == Status::ok) static_cast<void>(co_await pair.gone.when(1, left));
+    if (pair.lost != Status::ok || pair.gone.epoch() != 0) continue;
+    log::warn(
+        "halo: {} has not answered within {} s that the exchange was given up, and may still write into the fields of "
+        "this process: keep them until it has ended",
+        describe(pair), kAnswersTake.count());
+  }
+}
 
 void DirectByDevice::watch(Pair& pair) noexcept {
   pair.watch.delivered = {[](void* self, const OpResult& outcome) noexcept {
@@ -197,7 +243,9 @@ void DirectByDevice::watch(Pair& pair) noexcept {
 void DirectByDevice::on_gone(Pair& pair, Status status) noexcept {
   // One that has left in order has rung before it ended.
   pair.lost = status == Status::ok || pair.gone.epoch() != 0 ? Status::canceled : status;
-  if (epoch_ == done_ || !is_gone(pair, epoch_)) return;
+  if (epoch_ == done_) return tell_if_refused();
+  if (!is_gone(pair, epoch_)) return;
+  if (first_gone_ == nullptr) first_gone_ = &pair;
   if (guest_ != nullptr) {
     guest_->abort();
   } else {
@@ -251,16 +299,21 @@ void DirectByDevice::throw_gone(const Pair& pair, std::uint64_t epoch) const {
 }
 
 void DirectByDevice::throw_unfinished() const {
+  if (first_gone_ != nullptr) throw_gone(*first_gone_, epoch_);
   for (const Pair& pair : pairs_) {
     if (is_gone(pair, epoch_)) throw_gone(pair, epoch_);
   }
+  const auto late = [&](const Pair& pair, const char* how) {
+    return Error(Status::timed_out,
+                 fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
+                             in_seconds(layout_.options().patience), describe(pair), how));
+  };
+  // Who has begun may wait for one that has not.
   for (const Pair& pair : pairs_) {
-    const bool is_ready = has_begun(pair);
-    if (is_ready && has_written(pair)) continue;
-    throw Error(Status::timed_out,
-                fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
-                            in_seconds(layout_.options().patience), describe(pair),
-                            is_ready ? "has begun it, and not written its cells" : "has not begun it"));
+    if (!has_begun(pair)) throw late(pair, "has not begun it");
+  }
+  for (const Pair& pair : pairs_) {
+    if (!has_written(pair)) throw late(pair, "has begun it, and not written its cells");
   }
   throw Error(Status::canceled, fmt::format("halo: the exchange {} of mode direct was given up", epoch_));
 }

@@ -63,6 +63,15 @@ class DirectByDevice : public DirectWay {
 
   /// For a kernel of so many blocks.
   void put_neighbours(Memory& to, Word blocks);
+  /// Stops, and says so to the neighbours.
+  void quit() noexcept;
+  void tell_gone() noexcept;
+  /// The same where nothing is under way, and what comes next is refused: then this process is in nobody's way either.
+  void tell_if_refused() noexcept;
+  /// Quits, and throws why when no neighbour writes into memory of this process any more, or one has not said so in
+  /// time.
+  Task<void> fail();
+  Task<void> neighbours_gone();
   void watch(Pair& pair) noexcept;
   void on_gone(Pair& pair, Status status) noexcept;
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
@@ -82,6 +91,7 @@ class DirectByDevice : public DirectWay {
   std::uint64_t first_ = 0;  ///< Of the run that has begun.
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
   std::uint64_t done_ = 0;   ///< and that have been done.
+  const Pair* first_gone_ = nullptr;  ///< Which has ended what was under way: others go since it has.
   bool given_up_ = false;
   PersistentKernel* guest_ = nullptr;  ///< The program's, while that exchanges.
 };

@@ -39,9 +39,10 @@ Status SpaceState::enqueue_word(StreamHandle stream, GlobalPtr<std::uint64_t> fl
   if (address == nullptr) return refuse("a word", flag, kNotReached);
   if (reinterpret_cast<std::uintptr_t>(address) % sizeof(value) != 0) return Status::invalid_argument;
   auto* const word = static_cast<std::uint64_t*>(address);
-  const port::StreamWord act = is_wait ? port::StreamWord::wait(port::StreamWord::Act::wait_at_least, word, value)
-                                       : port::StreamWord::write(word, value);
-  return streams->at_words(std::span(&act, 1), stream);
+  if (!is_wait) return streams->write_value(word, value, stream);
+  return engine_.stream_waits().enqueue(stream, [&](port::Streams& to) noexcept {
+    return to.wait_value(port::StreamWord::Act::wait_at_least, word, value, stream);
+  });
 }
 
 Status GlobalSpace::enqueue_put(StreamHandle stream, GlobalPtr<std::byte> to, ConstBuffer from) noexcept {

@@ -329,8 +329,9 @@ Status BellBoard::at_stream(std::uint32_t slot, port::StreamWord::Act act, std::
   if (!fits || stream == nullptr) return Status::invalid_argument;
   port::Device& device = engine().device();
   if (!device.capabilities().stream_words) return Status::not_supported;
-  return rings ? device.streams()->write_value(word_of(slot), epoch, stream)
-               : device.streams()->wait_value(act, word_of(slot), epoch, stream);
+  if (rings) return device.streams()->write_value(word_of(slot), epoch, stream);
+  return engine().stream_waits().enqueue(
+      stream, [&](port::Streams& streams) noexcept { return streams.wait_value(act, word_of(slot), epoch, stream); });
 }
 
 // When none rings

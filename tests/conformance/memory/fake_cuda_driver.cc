@@ -320,6 +320,12 @@ Result stream_begin_capture(void* stream, int) {
   const std::lock_guard lock(g_mutex);
   return g_captures.try_emplace(stream).second ? kSuccess : kInvalidValue;
 }
+Result stream_is_capturing(void* stream, int* status) {
+  if (const Result result = on_stream("cuStreamIsCapturing", stream); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  *status = g_captures.contains(stream) ? 1 : 0;
+  return kSuccess;
+}
 Result stream_end_capture(void* stream, void** graph) {
   if (const Result result = on_stream("cuStreamEndCapture", stream); result != kSuccess) return result;
   const std::lock_guard lock(g_mutex);
@@ -445,6 +451,7 @@ const Symbol kSymbols[] = {
     symbol("cuCtxGetStreamPriorityRange", stream_priority_range, 5050),
     symbol("cuStreamCreateWithPriority", stream_create, 5050),
     symbol("cuStreamBeginCapture", stream_begin_capture, 10010),
+    symbol("cuStreamIsCapturing", stream_is_capturing, 10000),
     symbol("cuStreamEndCapture", stream_end_capture, 10000),
     symbol("cuThreadExchangeStreamCaptureMode", exchange_capture_mode, 10010),
     symbol("cuGraphInstantiateWithFlags", graph_instantiate, 11040),

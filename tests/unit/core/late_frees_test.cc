@@ -1,6 +1,8 @@
 // Memory that is given back while a kernel stays on the device, for which the driver would wait.
 #include "core/late_frees.h"
 
+#include <array>
+#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
@@ -70,6 +72,69 @@ TEST_F(LateFreesTest, wait_on_where_another_kernel_has_come) {
   frees_->note_end();
   deferrals_.run();
   EXPECT_FALSE(is_there(memory));
+}
+
+/// As the driver would wait for the stream, and the stream for the thread that frees.
+TEST_F(LateFreesTest, wait_for_streams_that_wait) {
+  StreamWaits waits(*device_);
+  Deferrals deferrals(clock_, &waits);
+  LateFrees frees(*device_, deferrals);
+  port::Streams& streams = *device_->streams();
+  const auto word_memory = allocate(MemoryKind::pinned);
+  auto* const word = static_cast<std::uint64_t*>(word_memory.data);
+  *word = 0;
+  std::array<port::Stream*, 2> two{};
+  for (port::Stream*& stream : two) {
+    stream = streams.create_stream(StreamPriority::normal).value();
+    for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+      ASSERT_EQ(waits.enqueue(stream,
+                              [&](port::Streams& to) noexcept {
+                                return to.wait_value(port::StreamWord::Act::wait_at_least, word, epoch, stream);
+                              }),
+                Status::ok);
+    }
+  }
+  EXPECT_TRUE(deferrals.kernels_wait());
+  const Buffer memory = {frees.allocate(MemoryKind::emulated, kBytes).value(), kBytes, MemoryKind::emulated};
+  EXPECT_EQ(frees.free(memory), Status::ok);
+  EXPECT_EQ(frees.kept_bytes(), kBytes);
+  EXPECT_NE(frees.describe().find("streams no longer wait"), std::string::npos);
+  // Work that stands behind the wait may use it.
+  const Buffer other = {frees.allocate(MemoryKind::emulated, kBytes).value(), kBytes, MemoryKind::emulated};
+  EXPECT_NE(other.data, memory.data);
+  std::atomic_ref(*word).store(1);
+  frees.tidy();
+  EXPECT_TRUE(is_there(memory)) << "the second wait has not passed";
+  std::atomic_ref(*word).store(2);
+  for (port::Stream* const stream : two) ASSERT_EQ(streams.synchronize(stream), Status::ok);
+  EXPECT_FALSE(deferrals.kernels_wait());
+  EXPECT_EQ(frees.free(other), Status::ok);
+  EXPECT_FALSE(is_there(memory)) << "freed with what is given back later";
+  EXPECT_EQ(frees.kept_bytes(), 0u);
+  for (port::Stream* const stream : two) streams.destroy_stream(stream);
+  EXPECT_EQ(frees_->free(word_memory), Status::ok);
+}
+
+TEST_F(LateFreesTest, do_not_wait_for_waits_of_graphs) {
+  StreamWaits waits(*device_);
+  Deferrals deferrals(clock_, &waits);
+  port::Streams& streams = *device_->streams();
+  const auto word_memory = allocate(MemoryKind::pinned);
+  port::Stream* const stream = streams.create_stream(StreamPriority::normal).value();
+  EXPECT_FALSE(streams.capturing(stream));
+  ASSERT_EQ(streams.begin_capture(stream), Status::ok);
+  EXPECT_TRUE(streams.capturing(stream));
+  ASSERT_EQ(waits.enqueue(stream,
+                          [&](port::Streams& to) noexcept {
+                            return to.wait_value(port::StreamWord::Act::wait_at_least,
+                                                 static_cast<std::uint64_t*>(word_memory.data), 1, stream);
+                          }),
+            Status::ok);
+  EXPECT_FALSE(deferrals.kernels_wait());
+  streams.destroy_graph(streams.end_capture(stream).value());
+  EXPECT_FALSE(streams.capturing(stream));
+  streams.destroy_stream(stream);
+  EXPECT_EQ(frees_->free(word_memory), Status::ok);
 }
 
 TEST_F(LateFreesTest, do_not_hold_up_memory_of_the_host) {

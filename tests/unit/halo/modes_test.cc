@@ -247,6 +247,40 @@ TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
   EXPECT_NE(told.find("was given up by rank 0"), std::string::npos) << told;
 }
 
+/// Nobody writes any more into memory of a process to which its failure has been told.
+TEST(HaloDirect, fails_when_all_neighbours_have_stopped) {
+  constexpr HaloOptions kThree{.grid = {30, 16, 16}, .divide = {3, 1, 1}, .periodic = {true, true, true}};
+  for (const HaloMode mode : {HaloMode::resident, HaloMode::graph, HaloMode::direct}) {
+    InProcessJob job(test::ranks(3, test::gpu_of_tests()));
+    HaloOptions options = kThree;
+    options.mode = mode;
+    options.patience = std::chrono::milliseconds(200);
+    std::deque<Side> sides = sides_of(job, 1, options, test::device_memory());
+    options.patience = std::chrono::minutes(10);
+    for (const int rank : {1, 2}) sides.emplace_back(job.rank(rank), options, test::device_memory());
+    exchange(job, sides);
+    if (testing::Test::HasFatalFailure()) return;
+    // Rank 1 waits in its kernel, and rank 2 does nothing.
+    Task<void> other = sides[1].exchange.run(sides[1].buffers);
+    other.start();
+    Task<void> run = sides[0].exchange.run(sides[0].buffers);
+    run.start();
+    ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
+    EXPECT_FALSE(job.rank(1).worker().engine().late_frees().kernels_stay());
+    ASSERT_TRUE(job.run_until([&] { return other.finished(); }));
+    const std::string why = refused([&] { run.take(); });
+    EXPECT_NE(why.find("timed_out: halo: the exchange 2 of mode direct was given up after 0.2 s: rank 2"),
+              std::string::npos)
+        << why;
+    const std::string told = refused([&] { other.take(); });
+    EXPECT_NE(told.find("peer_lost: halo: the exchange 2 of mode direct was given up by rank 0"), std::string::npos)
+        << told;
+    const std::string late = refused([&] { job.rank(2).run(sides[2].exchange.run(sides[2].buffers)); });
+    EXPECT_NE(late.find("peer_lost: halo: the exchange 2 of mode direct was given up by rank "), std::string::npos)
+        << late;
+  }
+}
+
 /// Kernels that wait for those of another process: nobody may wait for the device meanwhile.
 TEST(HaloDirect, keeps_memory_that_is_given_back_while_kernels_wait_for_a_neighbour) {
   for (const HaloMode mode : {HaloMode::direct, HaloMode::graph}) {

@@ -192,6 +192,13 @@ Status CudaStreams::begin_capture(Stream* stream) noexcept {
   });
 }
 
+bool CudaStreams::capturing(Stream* stream) noexcept {
+  CUstreamCaptureStatus seen = CU_STREAM_CAPTURE_STATUS_NONE;
+  const Status status = in_context(context_, "cuStreamIsCapturing",
+                                   [&] { return context_.driver().stream_is_capturing(stream_of(stream), &seen); });
+  return status == Status::ok && seen != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 Result<Graph*> CudaStreams::end_capture(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;
   CUgraph recorded = nullptr;

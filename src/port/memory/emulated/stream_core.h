@@ -110,6 +110,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
 
   /// From here on `post` keeps the work, records and waits excepted, until `end_capture` hands it over.
   Status begin_capture() noexcept;
+  [[nodiscard]] bool capturing() const noexcept;
   Result<std::vector<StreamWork>> end_capture() noexcept;
 
   [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
@@ -140,7 +141,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   void run_kernel(KernelWork& work) noexcept;
 
   const EmulatedOptions options_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;                  ///< Work queued, work done, stopping, ended.
   BoundedRing<StreamWork> queue_;                    ///< Protected by mutex_, like ended_.
   std::optional<std::vector<StreamWork>> captured_;  ///< Protected by mutex_.
