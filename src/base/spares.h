@@ -49,6 +49,11 @@ class Spares {
     --made_;
     return take();
   }
+  /// Those that `is_meant`, likewise.
+  template <typename IsMeant>
+  void drop_if(IsMeant&& is_meant) noexcept {
+    made_ -= std::erase_if(items_, std::forward<IsMeant>(is_meant));
+  }
 
  private:
   std::vector<T> items_;

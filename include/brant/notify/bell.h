@@ -120,8 +120,9 @@ class BRANT_API Bell {
   /// RungBy::device: rung when the stream comes there. SeenBy::device: the stream goes on when the bell has reached the
   /// epoch. For kernels that nobody can change; also while the stream is captured, where the graph then rings and waits
   /// for the same epoch each time. While such a wait has not passed, one of a graph excepted, memory that is given back
-  /// is kept, since the driver would free it behind the wait alone. Costs a call of the driver, a wait two. invalid_argument: the bell is closed or not of that
-  /// sort, no stream; not_supported: a device without stream memory operations.
+  /// is kept, since the driver would free it behind the wait alone. Costs a call of the driver, a wait two.
+  /// invalid_argument: the bell is closed or not of that sort, no stream; not_supported: a device without stream memory
+  /// operations.
   Status enqueue_ring(StreamHandle stream, std::uint64_t epoch) noexcept;
   Status enqueue_wait(StreamHandle stream, std::uint64_t epoch) noexcept;
 

@@ -88,9 +88,9 @@ class DirectByDevice : public DirectWay {
   Memory neighbours_;       ///< On the device: DirectNeighbour for each that gets no lines.
   Memory guests_;           ///< The same for a kernel of the program.
   LineTable lines_;
-  std::uint64_t first_ = 0;  ///< Of the run that has begun.
-  std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
-  std::uint64_t done_ = 0;   ///< and that have been done.
+  std::uint64_t first_ = 0;           ///< Of the run that has begun.
+  std::uint64_t epoch_ = 0;           ///< Exchanges that have begun,
+  std::uint64_t done_ = 0;            ///< and that have been done.
   const Pair* first_gone_ = nullptr;  ///< Which has ended what was under way: others go since it has.
   bool given_up_ = false;
   PersistentKernel* guest_ = nullptr;  ///< The program's, while that exchanges.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <new>
 
 #include "base/log.h"
 
@@ -9,21 +11,28 @@ namespace brant {
 
 StagePool::~StagePool() {
   engine_.deferrals().take_back(*this);
-  const auto free = [this](void* memory) {
-    if (device_.free(memory) != Status::ok) log::debug("a stage buffer could not be freed at the end");
-  };
   for (std::size_t power = kSlabPower; power < sizes_.size(); ++power) {
     for (void* buffer : sizes_[power]) free(buffer);
   }
-  for (void* slab : slabs_) free(slab);
+  for (const auto& [base, slab] : slabs_) free(base);
+}
+
+Spares<void*>& StagePool::spares_of(std::size_t capacity) noexcept {
+  return sizes_[static_cast<std::size_t>(std::countr_zero(capacity))];
+}
+
+StagePool::Slabs::iterator StagePool::slab_of(void* buffer) noexcept {
+  return std::prev(slabs_.upper_bound(static_cast<std::byte*>(buffer)));
 }
 
 Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
   const std::size_t capacity = std::bit_ceil(std::max(bytes, kSmallest));
-  Spares<void*>& size = sizes_[static_cast<std::size_t>(std::countr_zero(capacity))];
+  Spares<void*>& size = spares_of(capacity);
   if (!size.empty()) {
-    if (capacity >= kSlabBytes) kept_bytes_ -= capacity;
-    return Lease{size.take(), capacity};
+    void* const buffer = size.take();
+    kept_bytes_ -= capacity;
+    if (capacity < kSlabBytes) ++slab_of(buffer)->second.lent;
+    return Lease{buffer, capacity};
   }
   const Result<void*> data =
       capacity < kSlabBytes ? carve(size, capacity) : size.make([&] { return allocate(capacity); });
@@ -41,45 +50,67 @@ Result<void*> StagePool::allocate(std::size_t capacity) noexcept {
 }
 
 Result<void*> StagePool::carve(Spares<void*>& size, std::size_t capacity) noexcept {
-  try {
-    slabs_.reserve(slabs_.size() + 1);
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory;
-  }
-  std::size_t count = std::clamp<std::size_t>(size.made(), 1, kSlabBytes / capacity);
+  Slab slab{.part = capacity, .parts = std::clamp<std::size_t>(size.made(), 1, kSlabBytes / capacity), .lent = 1};
   const Result<void*> first = size.make([&] {
-    Result<void*> slab = allocate(count * capacity);
-    if (!slab && count > 1) slab = allocate((count = 1) * capacity);
-    return slab;
+    Result<void*> memory = allocate(slab.parts * capacity);
+    if (!memory && slab.parts > 1) memory = allocate((slab.parts = 1) * capacity);
+    return memory;
   });
   if (!first) return first;
-  slabs_.push_back(*first);
   auto* const base = static_cast<std::byte*>(*first);
-  for (std::size_t i = 1; i < count; ++i) {
+  try {
+    slabs_.emplace(base, slab);
+  } catch (const std::bad_alloc&) {
+    size.give_back(*first);
+    free(size.drop());
+    return Status::no_memory;
+  }
+  for (std::size_t i = 1; i < slab.parts; ++i) {
     const Result<void*> further = size.make([&]() -> Result<void*> { return base + i * capacity; });
     if (!further) break;
     size.give_back(*further);
+    kept_bytes_ += capacity;
   }
   return first;
 }
 
 void StagePool::give_back(Lease lease) noexcept {
   if (lease.data == nullptr) return;
-  sizes_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].give_back(lease.data);
-  if (lease.bytes < kSlabBytes) return;
+  spares_of(lease.bytes).give_back(lease.data);
+  if (lease.bytes < kSlabBytes) --slab_of(lease.data)->second.lent;
   kept_bytes_ += lease.bytes;
-  if (kept_bytes_ > kKeptBytesMax) engine_.deferrals().defer(*this);
+  if (kept_bytes_ > kept_bytes_max_) engine_.deferrals().defer(*this);
 }
 
-/// The largest first.
+/// The largest first, and the slabs of which nothing is lent.
 void StagePool::run_deferred() noexcept {
   for (std::size_t power = sizes_.size(); power-- > kSlabPower;) {
     Spares<void*>& size = sizes_[power];
-    while (kept_bytes_ > kKeptBytesMax && !size.empty()) {
+    while (kept_bytes_ > kept_bytes_max_ && !size.empty()) {
       kept_bytes_ -= std::size_t{1} << power;
-      if (device_.free(size.drop()) != Status::ok) log::warn("a stage buffer of 2^{} bytes could not be freed", power);
+      free(size.drop());
     }
   }
+  for (auto slab = slabs_.begin(); slab != slabs_.end() && kept_bytes_ > kept_bytes_max_;) {
+    const auto next = std::next(slab);
+    if (slab->second.lent == 0) free_slab(slab);
+    slab = next;
+  }
+}
+
+void StagePool::free_slab(Slabs::iterator slab) noexcept {
+  const auto& [base, parts] = *slab;
+  Spares<void*>& size = spares_of(parts.part);
+  const std::size_t before = size.made();
+  const std::byte* const end = base + parts.parts * parts.part;
+  size.drop_if([&](const void* buffer) { return buffer >= base && buffer < end; });
+  kept_bytes_ -= (before - size.made()) * parts.part;
+  free(base);
+  slabs_.erase(slab);
+}
+
+void StagePool::free(void* memory) noexcept {
+  if (device_.free(memory) != Status::ok) log::warn("a stage buffer at {} could not be freed", memory);
 }
 
 }  // namespace brant

@@ -59,6 +59,30 @@ TEST_F(StagePools, lend_each_byte_once_and_all_of_them_again) {
   }
 }
 
+TEST_F(StagePools, keep_no_more_than_a_bound) {
+  constexpr std::size_t kBound = std::size_t{1} << 20;
+  StagePool pool(engine(), kBound);
+  for (int turn = 0; turn < 2; ++turn) {
+    std::vector<StagePool::Lease> leases;
+    leases.reserve(kMany);
+    for (std::size_t i = 0; i < kMany; ++i) {
+      leases.push_back(pool.take(i % 10 == 0 ? kBytes : kBytes / 8).or_throw("a stage buffer"));
+      std::memset(leases.back().data, static_cast<int>(i % 251), leases.back().bytes);
+    }
+    // Slabs of which something is lent stay.
+    const StagePool::Lease last = leases.back();
+    leases.pop_back();
+    for (const StagePool::Lease& lease : leases) pool.give_back(lease);
+    EXPECT_GT(pool.kept_bytes(), kBound);
+    job_.rank(0).tidy();
+    EXPECT_LE(pool.kept_bytes(), kBound + (std::size_t{4} << 20));
+    EXPECT_EQ(static_cast<const unsigned char*>(last.data)[last.bytes - 1], (kMany - 1) % 251);
+    pool.give_back(last);
+    job_.rank(0).tidy();
+    EXPECT_LE(pool.kept_bytes(), kBound);
+  }
+}
+
 TEST_F(StagePools, take_large_buffers_one_by_one) {
   StagePool pool(engine());
   constexpr std::size_t kLarge = std::size_t{5} << 20;

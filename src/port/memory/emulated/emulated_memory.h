@@ -85,8 +85,8 @@ class EmulatedMemory {
   /// wrong_kind.
   Result<EnginePlace> place_for_device(const void* pointer, std::size_t bytes) const noexcept;
 
-  /// For kernels: null, and one line in the log, for what the device cannot reach. Cost: 5 ns where the thread has asked
-  /// for the same allocation a short time ago and none has been freed since.
+  /// For kernels: null, and one line in the log, for what the device cannot reach. Cost: 5 ns where the thread has
+  /// asked for the same allocation a short time ago and none has been freed since.
   [[nodiscard]] void* engine_address(void* pointer) const noexcept;
 
  private:
@@ -109,7 +109,7 @@ class EmulatedMemory {
   AddressWindow window_;
   AllocationMap reachable_host_;
   mutable std::shared_mutex mutex_;
-  Entries entries_;                          ///< By device address. Protected by mutex_.
+  Entries entries_;                           ///< By device address. Protected by mutex_.
   std::atomic<std::uint64_t> generation_{1};  ///< Of entries_: another one when some have gone.
 };
 
