@@ -1,5 +1,7 @@
 // Runs as every rank of a job, with an emulated device: calls that streams carry out. Each rank sends to its right
 // neighbour, which is itself in a job of one.
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -41,16 +43,34 @@ struct Lane {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   }
   ~Lane() {
-    EXPECT_EQ(stream.synchronize(), Status::ok);
+    EXPECT_EQ(stream.synchronize(), failed ? Status::device_failed : Status::ok);
     EXPECT_TRUE(comm == MPI_COMM_NULL || MPI_Comm_free(&comm) == 0);
     EXPECT_TRUE(handle == MPIX_STREAM_NULL || MPIX_Stream_free(&handle) == 0);
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
+  /// The stream fails: a kernel whose blocks have to run at once finds no threads, as if their stacks had no room.
+  void fail() {
+    pthread_attr_t before, boundless;
+    ASSERT_EQ(::pthread_getattr_default_np(&before), 0);
+    ASSERT_EQ(::pthread_getattr_default_np(&boundless), 0);
+    ASSERT_EQ(::pthread_attr_setstacksize(&boundless, std::size_t{1} << 50), 0);
+    port::Kernels& kernels = *runtime().device().inner().kernels();
+    const Result<port::Kernel*> kernel = kernels.load(
+        {.image = {}, .symbol = "none", .on_host = [](const HostLaunch&) noexcept {}, .argument_bytes = {}});
+    ASSERT_TRUE(kernel.ok());
+    ASSERT_EQ(::pthread_setattr_default_np(&boundless), 0);
+    EXPECT_EQ(kernels.launch_cooperative(*kernel, {.grid = {2, 1, 1}}, nullptr, stream), Status::ok);
+    EXPECT_EQ(stream.synchronize(), Status::device_failed);
+    ASSERT_EQ(::pthread_setattr_default_np(&before), 0);
+    failed = true;
+  }
+
   Stream stream;
   MPIX_Stream handle = MPIX_STREAM_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
+  bool failed = false;
 };
 
 /// Memory by MPI_Alloc_mem, which takes its turn with the thread of brant, as calls of the runtime do not.
@@ -496,24 +516,113 @@ TEST_F(Enqueue, freeing_a_communicator_waits_for_its_stream) {
   EXPECT_TRUE(holds(got, pattern(40'000, left_)));
 }
 
-/// What was captured, for example: nobody has launched the graph.
+TEST_F(Enqueue, a_communicator_that_an_attribute_keeps_keeps_what_it_is_to_tell) {
+  Lane lane;
+  bool refuses = true;
+  int key = MPI_KEYVAL_INVALID;
+  const auto ask = [](MPI_Comm, int, void* value, void*) { return *static_cast<bool*>(value) ? MPI_ERR_OTHER : 0; };
+  ASSERT_EQ(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ask, &key, nullptr), 0);
+  ASSERT_EQ(MPI_Comm_set_attr(lane.comm, key, &refuses), 0);
+  std::array<int, 4> given{1, 2, 3, 4};
+  const Room room = pinned(8);
+  MPI_Request sent;
+  MPI_Isend(given.data(), 4, MPI_INT, right_, 6, lane.comm, &sent);
+  ASSERT_EQ(MPIX_Recv_enqueue(room.data(), 2, MPI_INT, left_, 6, lane.comm, MPI_STATUS_IGNORE), 0);
+  ASSERT_EQ(lane.stream.synchronize(), Status::ok);
+  MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  EXPECT_EQ(class_of(MPI_Comm_free(&lane.comm)), MPI_ERR_OTHER);
+  ASSERT_NE(lane.comm, MPI_COMM_NULL);
+  refuses = false;
+  EXPECT_EQ(class_of(MPIX_Stream_free(&lane.handle)), MPI_ERR_TRUNCATE) << "its stream knows it still, and its error";
+  EXPECT_EQ(MPI_Comm_free(&lane.comm), 0);
+  MPI_Comm_free_keyval(&key);
+}
+
+std::vector<MPI_Comm>& freed_by_handler() {
+  static std::vector<MPI_Comm> all;
+  return all;
+}
+void free_in_handler(MPI_Comm* comm, int*, ...) {
+  MPI_Comm copy = *comm;
+  EXPECT_EQ(MPI_Comm_free(&copy), 0);
+  freed_by_handler().push_back(*comm);
+}
+
+TEST_F(Enqueue, error_handlers_may_free_communicators_while_their_stream_is_freed) {
+  Lane lane;
+  std::array<MPI_Comm, 3> comms{};
+  MPI_Errhandler handler;
+  ASSERT_EQ(MPI_Comm_create_errhandler(&free_in_handler, &handler), 0);
+  std::array<int, 4> given{1, 2, 3, 4};
+  const Room room = pinned(8);
+  for (MPI_Comm& comm : comms) {
+    ASSERT_EQ(MPIX_Stream_comm_create(MPI_COMM_WORLD, lane.handle, &comm), 0);
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Request sent;
+    MPI_Isend(given.data(), 4, MPI_INT, right_, 6, comm, &sent);
+    ASSERT_EQ(MPIX_Recv_enqueue(room.data(), 2, MPI_INT, left_, 6, comm, MPI_STATUS_IGNORE), 0);
+    ASSERT_EQ(lane.stream.synchronize(), Status::ok);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  }
+  MPI_Errhandler_free(&handler);
+  freed_by_handler().clear();
+  EXPECT_EQ(class_of(MPIX_Stream_free(&lane.handle)), MPI_ERR_TRUNCATE);
+  EXPECT_EQ(freed_by_handler(), std::vector<MPI_Comm>(comms.begin(), comms.end())) << "each is told, once";
+}
+
 TEST_F(Enqueue, a_call_that_its_stream_never_comes_to_keeps_nobody) {
   Lane lane;
-  port::Streams& streams = *runtime().device().inner().streams();
   int value = 1;
   MPI_Request request = MPI_REQUEST_NULL;
-  ASSERT_EQ(streams.begin_capture(lane.stream), Status::ok);
+  lane.fail();
   ASSERT_EQ(MPIX_Send_enqueue(&value, 1, MPI_INT, right_, 0, lane.comm), 0);
   ASSERT_EQ(MPIX_Irecv_enqueue(&value, 1, MPI_INT, left_, 0, lane.comm, &request), 0);
-  const Result<port::Graph*> graph = streams.end_capture(lane.stream);
-  ASSERT_TRUE(graph.ok());
-  streams.destroy_graph(*graph);
   const int outcome = MPI_Comm_free(&lane.comm);
   EXPECT_EQ(class_of(outcome), MPI_ERR_OTHER);
-  EXPECT_NE(text_of(outcome).find("without coming to it"), std::string::npos) << text_of(outcome);
+  EXPECT_NE(text_of(outcome).find("its stream has failed"), std::string::npos) << text_of(outcome);
   const test::ErrorsReturned in_world(MPI_COMM_WORLD);
   EXPECT_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_OTHER);
   EXPECT_EQ(request, MPI_REQUEST_NULL);
+}
+
+TEST_F(Enqueue, a_communicator_whose_stream_has_failed_is_disconnected) {
+  Lane lane;
+  int value = 1;
+  lane.fail();
+  ASSERT_EQ(MPIX_Send_enqueue(&value, 1, MPI_INT, right_, 0, lane.comm), 0);
+  const int outcome = MPI_Comm_disconnect(&lane.comm);
+  EXPECT_EQ(class_of(outcome), MPI_ERR_OTHER);
+  EXPECT_NE(text_of(outcome).find("its stream has failed"), std::string::npos) << text_of(outcome);
+  EXPECT_EQ(lane.comm, MPI_COMM_NULL);
+}
+
+/// Whoever waits is told, though no stream comes any more: by each call that waits for requests.
+TEST_F(Enqueue, a_request_whose_stream_has_failed_ends) {
+  using Wait = int (*)(MPI_Request*);
+  const auto wait = [](MPI_Request* request) { return MPI_Wait(request, MPI_STATUS_IGNORE); };
+  const auto wait_any = [](MPI_Request* request) {
+    int index = -1;
+    return MPI_Waitany(1, request, &index, MPI_STATUS_IGNORE);
+  };
+  const auto test = [](MPI_Request* request) {
+    int ended = 0, outcome = 0;
+    while (outcome == 0 && ended == 0) outcome = MPI_Test(request, &ended, MPI_STATUS_IGNORE);
+    return outcome;
+  };
+  for (const Wait end : {Wait(wait), Wait(wait_any), Wait(test)}) {
+    const test::ErrorsReturned in_self(MPI_COMM_SELF);
+    Lane lane;
+    int value = 1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    lane.fail();
+    ASSERT_EQ(MPIX_Irecv_enqueue(&value, 1, MPI_INT, left_, 0, lane.comm, &request), 0);
+    const int outcome = end(&request);
+    EXPECT_EQ(class_of(outcome), MPI_ERR_OTHER);
+    EXPECT_NE(text_of(outcome).find("its stream has failed"), std::string::npos) << text_of(outcome);
+    EXPECT_EQ(request, MPI_REQUEST_NULL);
+    const int refused = MPIX_Irecv_enqueue(&value, 1, MPI_INT, left_, 0, lane.comm, &request);
+    EXPECT_NE(text_of(refused).find("has failed before"), std::string::npos) << text_of(refused);
+  }
 }
 
 // The thread

@@ -29,6 +29,7 @@ void StreamDoor::arrive(void* self) noexcept {
 
 void StreamDoor::queue(std::unique_ptr<EnqueuedCall> call, bool waits) {
   require(!dead_, MPI_ERR_OTHER, "the stream of the communicator has failed before");
+  thread_.watch_streams();
   EnqueuedCall& queued = *call.release();
   queued.door = this;
   queued.start();

@@ -170,6 +170,8 @@ void StreamCore::run() noexcept {
 }
 
 void StreamCore::execute(StreamWork& work) noexcept {
+  // A stream that has failed carries out nothing any more. Events are told all the same.
+  if (failed_.load(std::memory_order_relaxed) && !std::holds_alternative<RecordWork>(work)) return;
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     spend(copy->bytes);
     std::memmove(copy->destination.address, copy->source.address, copy->bytes);
