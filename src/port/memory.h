@@ -243,6 +243,8 @@ class Streams {
   /// Queues all that was recorded, in one call. As often as wanted.
   virtual Status launch(Graph* graph, Stream* stream) noexcept = 0;
   virtual void destroy_graph(Graph* graph) noexcept = 0;  ///< Its runs must have ended.
+  /// Whether what is queued on it now is recorded, whoever began that. Spoils no capture.
+  virtual Result<bool> captures(Stream* stream) noexcept = 0;
 };
 
 class Kernels {

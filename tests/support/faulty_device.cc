@@ -57,6 +57,7 @@ class FaultyStreams final : public port::Streams {
   Result<port::Graph*> end_capture(port::Stream* stream) noexcept override { return inner_.end_capture(stream); }
   Status launch(port::Graph* graph, port::Stream* stream) noexcept override { return inner_.launch(graph, stream); }
   void destroy_graph(port::Graph* graph) noexcept override { inner_.destroy_graph(graph); }
+  Result<bool> captures(port::Stream* stream) noexcept override { return inner_.captures(stream); }
 
  private:
   port::Streams& inner_;

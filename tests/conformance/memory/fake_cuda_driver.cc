@@ -329,6 +329,13 @@ Result stream_end_capture(void* stream, void** graph) {
   g_captures.erase(found);
   return kSuccess;
 }
+Result stream_is_capturing(void* stream, int* status) {
+  if (const Result result = enter("cuStreamIsCapturing", false); result != kSuccess) return result;
+  if (!known_stream(stream)) return kInvalidHandle;
+  const std::lock_guard lock(g_mutex);
+  *status = g_captures.contains(stream) ? 1 : 0;
+  return kSuccess;
+}
 Result graph_instantiate(void** ready, void* graph, unsigned long long) {
   *ready = new std::vector<Recorded>(*static_cast<std::vector<Recorded>*>(graph));
   return enter("cuGraphInstantiateWithFlags");
@@ -446,6 +453,7 @@ const Symbol kSymbols[] = {
     symbol("cuStreamCreateWithPriority", stream_create, 5050),
     symbol("cuStreamBeginCapture", stream_begin_capture, 10010),
     symbol("cuStreamEndCapture", stream_end_capture, 10000),
+    symbol("cuStreamIsCapturing", stream_is_capturing, 10000),
     symbol("cuThreadExchangeStreamCaptureMode", exchange_capture_mode, 10010),
     symbol("cuGraphInstantiateWithFlags", graph_instantiate, 11040),
     symbol("cuGraphLaunch", graph_launch, 10000),

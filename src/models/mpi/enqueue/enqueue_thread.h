@@ -91,8 +91,8 @@ class EnqueueThread : private Timer {
 /// Before others wait for all that uses a communicator: waits until its stream has carried out what it was given, or
 /// has failed.
 void drain_stream_of(const Communicator& communicator) noexcept;
-/// A communicator is freed, behind `drain_stream_of`: its stream forgets it. What the program was not told of its calls;
-/// null: nothing.
+/// A communicator is freed, behind `drain_stream_of`: its stream forgets it. What the program was not told of its
+/// calls; null: nothing.
 [[nodiscard]] std::unique_ptr<CallError> part_from_stream(Communicator& communicator) noexcept;
 
 }  // namespace brant::mpi

@@ -114,6 +114,7 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuStreamCreateWithPriority_v5050>(driver.stream_create, "cuStreamCreateWithPriority", 5050);
   symbols.need<PFN_cuStreamBeginCapture_v10010>(driver.stream_begin_capture, "cuStreamBeginCapture", 10010);
   symbols.need<PFN_cuStreamEndCapture_v10000>(driver.stream_end_capture, "cuStreamEndCapture", 10000);
+  symbols.need<PFN_cuStreamIsCapturing_v10000>(driver.stream_is_capturing, "cuStreamIsCapturing", 10000);
   symbols.need<PFN_cuThreadExchangeStreamCaptureMode_v10010>(driver.exchange_capture_mode,
                                                              "cuThreadExchangeStreamCaptureMode", 10010);
   symbols.need<PFN_cuGraphInstantiateWithFlags_v11040>(driver.graph_instantiate, "cuGraphInstantiateWithFlags", 11040);

@@ -220,4 +220,13 @@ void CudaStreams::destroy_graph(Graph* graph) noexcept {
   context_.driver().graph_exec_destroy(reinterpret_cast<CUgraphExec>(graph));
 }
 
+Result<bool> CudaStreams::captures(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const Status status = in_context(context_, "cuStreamIsCapturing",
+                                   [&] { return context_.driver().stream_is_capturing(stream_of(stream), &capture); });
+  if (status != Status::ok) return status;
+  return capture != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 }  // namespace brant::port::memory

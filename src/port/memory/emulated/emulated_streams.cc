@@ -236,6 +236,11 @@ Status EmulatedStreams::begin_capture(Stream* stream) noexcept {
   return stream == nullptr ? Status::invalid_argument : core_of(stream)->begin_capture();
 }
 
+Result<bool> EmulatedStreams::captures(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  return core_of(stream)->captures();
+}
+
 Result<Graph*> EmulatedStreams::end_capture(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;
   Result<std::vector<StreamWork>> captured = core_of(stream)->end_capture();

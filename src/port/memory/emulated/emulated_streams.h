@@ -46,6 +46,7 @@ class EmulatedStreams final : public Streams {
   Result<Graph*> end_capture(Stream* stream) noexcept override;
   Status launch(Graph* graph, Stream* stream) noexcept override;
   void destroy_graph(Graph* graph) noexcept override;
+  Result<bool> captures(Stream* stream) noexcept override;
 
   /// Queues a kernel with its argument values already copied.
   Status launch(KernelWork work, Stream* stream) noexcept;

@@ -107,6 +107,11 @@ Status StreamCore::begin_capture() noexcept {
   return Status::ok;
 }
 
+bool StreamCore::captures() noexcept {
+  const std::lock_guard lock(mutex_);
+  return captured_.has_value();
+}
+
 Result<std::vector<StreamWork>> StreamCore::end_capture() noexcept {
   const std::lock_guard lock(mutex_);
   if (!captured_) return Status::invalid_argument;
