@@ -25,7 +25,7 @@ Result<port::Event*> StreamWaits::event_for(port::Stream* stream) noexcept {
 }
 
 void StreamWaits::note(port::Stream* stream) noexcept {
-  if (device_.streams()->capturing(stream)) return;
+  if (const Result<bool> captures = device_.streams()->captures(stream); captures && *captures) return;
   const std::lock_guard lock(mutex_);
   const Result<port::Event*> behind = event_for(stream);
   const Status status = behind ? device_.streams()->record(*behind, stream) : behind.status();

@@ -238,13 +238,13 @@ class Streams {
   /// Copies, fills, kernels and calls of the host queued from here on are recorded and do not run; events cannot be
   /// polled meanwhile.
   virtual Status begin_capture(Stream* stream) noexcept = 0;
-  /// A capture of it is under way, whoever has begun that.
-  [[nodiscard]] virtual bool capturing(Stream* stream) noexcept = 0;
   /// Ends it, and makes what was recorded ready to run. Also on failure the stream works as before.
   virtual Result<Graph*> end_capture(Stream* stream) noexcept = 0;
   /// Queues all that was recorded, in one call. As often as wanted.
   virtual Status launch(Graph* graph, Stream* stream) noexcept = 0;
   virtual void destroy_graph(Graph* graph) noexcept = 0;  ///< Its runs must have ended.
+  /// Whether what is queued on it now is recorded, whoever began that. Spoils no capture.
+  virtual Result<bool> captures(Stream* stream) noexcept = 0;
 };
 
 class Kernels {

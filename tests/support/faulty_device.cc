@@ -54,10 +54,10 @@ class FaultyStreams final : public port::Streams {
   Status synchronize(port::Stream* stream) noexcept override { return inner_.synchronize(stream); }
   Status synchronize_all() noexcept override { return inner_.synchronize_all(); }
   Status begin_capture(port::Stream* stream) noexcept override { return inner_.begin_capture(stream); }
-  bool capturing(port::Stream* stream) noexcept override { return inner_.capturing(stream); }
   Result<port::Graph*> end_capture(port::Stream* stream) noexcept override { return inner_.end_capture(stream); }
   Status launch(port::Graph* graph, port::Stream* stream) noexcept override { return inner_.launch(graph, stream); }
   void destroy_graph(port::Graph* graph) noexcept override { inner_.destroy_graph(graph); }
+  Result<bool> captures(port::Stream* stream) noexcept override { return inner_.captures(stream); }
 
  private:
   port::Streams& inner_;

@@ -260,15 +260,16 @@ int comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) noexcept {
 }
 
 int comm_free(MPI_Comm* comm) noexcept {
-  const std::unique_ptr<CallError> late = part_from_stream(comm != nullptr ? *comm : MPI_COMM_NULL);
-  return on_communicator("MPI_Comm_free", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
+  return on_leaving_communicator("MPI_Comm_free", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
     require(!is_predefined(*comm), MPI_ERR_COMM, "{} is there as long as MPI is", c.name);
+    drain_stream_of(c);
     const int outcome = c.attributes.remove_all(process()->key_values(), *comm);
     require(outcome == MPI_SUCCESS, outcome, "the program's function that deletes an attribute failed");
     if (*comm == current_rank().parent) current_rank().parent = MPI_COMM_NULL;
     *comm = MPI_COMM_NULL;
     if (checks() != nullptr) [[unlikely]]
       checks()->census.remove(&c);
+    const std::unique_ptr<CallError> late = part_from_stream(c);
     const int told = late != nullptr ? hand_over(&c, "MPI_Comm_free", *late) : kSuccess;
     drop_communicator(c);
     return told;
@@ -276,7 +277,7 @@ int comm_free(MPI_Comm* comm) noexcept {
 }
 
 int comm_disconnect(MPI_Comm* comm) noexcept {
-  return on_communicator("MPI_Comm_disconnect", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
+  return on_leaving_communicator("MPI_Comm_disconnect", comm != nullptr ? *comm : MPI_COMM_NULL, [&](Communicator& c) {
     drain_stream_of(c);
     current_rank().wait([&] { return c.users == 1; });
     if (has_strangers(c)) process()->connections().disconnect(c);

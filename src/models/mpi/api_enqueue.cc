@@ -81,16 +81,19 @@ std::shared_ptr<MpiStream> open_stream_of(MPIX_Stream handle) {
   return found;
 }
 
-/// Errors of calls that a communicator's handler has not got.
+/// Errors of calls that a communicator's handler has not got. Handlers may free communicators.
 int tell_late_errors(MpiStream& stream) noexcept {
   int outcome = MPI_SUCCESS;
-  for (Communicator* const communicator : stream.communicators) {
-    const std::unique_ptr<CallError> late = std::move(communicator->late);
-    if (late == nullptr) continue;
-    const int told = hand_over(communicator, "MPIX_Stream_free", *late);
+  for (;;) {
+    const auto next = std::ranges::find_if(stream.communicators, [](const auto* one) { return one->late != nullptr; });
+    if (next == stream.communicators.end()) return outcome;
+    Communicator& communicator = **next;
+    const std::unique_ptr<CallError> late = std::move(communicator.late);
+    ++communicator.users;
+    const int told = hand_over(&communicator, "MPIX_Stream_free", *late);
+    drop_communicator(communicator);
     if (outcome == MPI_SUCCESS) outcome = told;
   }
-  return outcome;
 }
 
 // Calls

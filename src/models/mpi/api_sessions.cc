@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/enqueue/enqueue_thread.h"
 #include "models/mpi/memory_alloc_kinds.h"
 #include "mpi_generated/api.h"
 
@@ -103,9 +105,13 @@ int session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
 int session_finalize(MPI_Session* session) noexcept {
   return on_session("MPI_Session_finalize", session != nullptr ? *session : MPI_SESSION_NULL, [&](Session& s) {
     const RankState& rank = current_rank();
+    EnqueueThread* const streams = EnqueueThread::existing();
+    const std::optional<CallError> late = streams != nullptr ? streams->drain_session(s.number) : std::nullopt;
     current_rank().wait_for_end([&] { return !has_work(rank, s); });
+    const int told = late ? hand_over(&s, "MPI_Session_finalize", *late) : kSuccess;
     end_session(s);
     *session = MPI_SESSION_NULL;
+    return told;
   });
 }
 

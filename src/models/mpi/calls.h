@@ -92,17 +92,25 @@ int call_at_any_time(const char* function, Body&& body) noexcept {
 [[noreturn]] void throw_late(Communicator& communicator);
 [[nodiscard]] MPI_Comm handle_of_communicator(Communicator& communicator) noexcept;
 
-/// The body gets the communicator of a handle.
+/// As `on_communicator`, for what frees it: the body itself tells what enqueued calls have ended with.
 template <typename Body>
-int on_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept {
+int on_leaving_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept {
   require_open(function);
   Communicator* communicator = find_communicator(handle);
   return call_at_any_time(function, communicator, [&] {
     if (communicator == nullptr) [[unlikely]]
       fail_without_communicator(handle);
-    if (communicator->late != nullptr) [[unlikely]]
-      throw_late(*communicator);
     return body(*communicator);
+  });
+}
+
+/// The body gets the communicator of a handle.
+template <typename Body>
+int on_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept {
+  return on_leaving_communicator(function, handle, [&](Communicator& communicator) {
+    if (communicator.late != nullptr) [[unlikely]]
+      throw_late(communicator);
+    return body(communicator);
   });
 }
 

@@ -64,6 +64,7 @@ RankPlacement placement_of(const Runtime& runtime, const RankThreads* threads) {
 /// word, so that the others hear of its end.
 void end_unused_process() noexcept {
   if (detail::the_process == nullptr || detail::the_process->is_open() || !detail::the_process->is_own()) return;
+  if (EnqueueThread* const thread = EnqueueThread::existing()) thread->stop();
   detail::the_process->part();
   delete detail::the_process;
   detail::the_process = nullptr;
@@ -142,7 +143,6 @@ Process::Process(RankThreads* threads)
 
 /// Ranks go first, since what they have uses all else.
 Process::~Process() {
-  if (EnqueueThread* const thread = EnqueueThread::existing()) thread->stop();
   tools::keep_counters(engine().counters());
   ranks_.clear();
   detail::the_checks = nullptr;

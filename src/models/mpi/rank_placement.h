@@ -31,6 +31,7 @@ struct RankPlacement {
   }
   /// The number of a rank among those of its process.
   [[nodiscard]] constexpr std::uint16_t slot_of(RankId id) const noexcept {
+    if (ranks == processes) return 0;
     return static_cast<std::uint16_t>(id.value - first_in(process_of(id).value));
   }
 };

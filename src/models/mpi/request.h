@@ -155,6 +155,15 @@ class ReceiveRequest final : public Request, public PostedReceive {
   std::unique_ptr<std::byte[]> unpacked;  ///< Data on its way to a landing that does not lie in one run.
 };
 
+/// A message that has left already.
+class LeftRequest final : public Request {
+ public:
+  LeftRequest(RankState& rank_in, Communicator& communicator_in) noexcept : Request(rank_in, &communicator_in) {
+    begin_as_whole();
+    end(MPI_SUCCESS);
+  }
+};
+
 /// What is received already, or nothing at all: to or from MPI_PROC_NULL.
 class EmptyRequest final : public Request {
  public:

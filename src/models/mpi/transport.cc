@@ -5,7 +5,6 @@
 #include <new>
 
 #include "models/mpi/checks/checks.h"
-#include "models/mpi/dynamic/connections.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
@@ -31,31 +30,6 @@ Transport::~Transport() {
   });
 }
 
-bool Transport::is_lost(RankId id) const noexcept {
-  if (!ended_here_.empty() && std::ranges::find(ended_here_, id) != ended_here_.end()) [[unlikely]]
-    return true;
-  const std::int32_t process = Process::process_of(id).value;
-  if (!joined_rank::is_one(process)) [[likely]]
-    return lost_[static_cast<std::size_t>(process)];
-  const Peer* peer = engine_.peers().joined().find(process);
-  return peer == nullptr || peer->lost;
-}
-
-bool Transport::is_hopeless(const Communicator& communicator, int source) const noexcept {
-  if (losses_ == 0 && ended_here_.empty() && !process_.has_connections()) [[likely]]
-    return false;
-  if (source != MPI_ANY_SOURCE) {
-    const RankId id = communicator.id_of(source);
-    return is_lost(id) || (process_.has_connections() && process_.connections().has_parted(communicator, id));
-  }
-  const Members& peers = communicator.peers();
-  const auto cannot_send = [&](RankId id) {
-    return is_lost(id) || Process::process_of(id).value == engine_.job().rank;
-  };
-  const bool anybody_lost = std::ranges::any_of(peers.ids(), [this](RankId id) { return is_lost(id); });
-  return anybody_lost && process_.ranks().size() == 1 && std::ranges::all_of(peers.ids(), cannot_send);
-}
-
 // Sending
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -70,7 +44,26 @@ Envelope envelope_of(const SendRequest& request, RankId to, Word word) noexcept 
           .tag = request.tag};
 }
 
+/// It need not wait for its receive.
+bool is_eager(const TypedBuffer& source) noexcept {
+  return source.bytes() == 0 || (source.bytes() <= Transport::kEagerMax && host_accessible(source.kind()));
+}
+
 }  // namespace
+
+bool Transport::send_small(const Communicator& communicator, const TypedBuffer& source, int destination,
+                           int tag) noexcept {
+  if (checks() != nullptr || !is_eager(source)) return false;
+  const RankId to = communicator.id_of(destination);
+  const bool may_be_lost = losses_ != 0 || !ended_here_.empty() || process_.has_connections();
+  if (may_be_lost && is_lost(to)) return false;
+  const Envelope envelope{.word = Word::eager,
+                          .target = Process::slot_of(to),
+                          .context = communicator.context,
+                          .source = communicator.rank,
+                          .tag = tag};
+  return send_at_once(Process::process_of(to), envelope, source);
+}
 
 void Transport::send(SendRequest& request) noexcept {
   const RankId to = request.communicator->id_of(request.destination);
@@ -80,9 +73,12 @@ void Transport::send(SendRequest& request) noexcept {
     if (const Status status = send_label(request, to); status != Status::ok) return request.end(error_class_of(status));
   }
   if (copy_to_posted(request, to)) return;
-  const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
+  const bool eager = is_eager(request.source);
   const bool synchronous = request.mode == SendMode::synchronous;
-  if (!synchronous && (eager ? send_at_once(request, to) : send_accompanied(request, to))) return;
+  if (!synchronous && eager &&
+      send_at_once(Process::process_of(to), envelope_of(request, to, Word::eager), request.source))
+    return request.end(MPI_SUCCESS);
+  if (!synchronous && !eager && send_accompanied(request, to)) return;
   am::Message* message = messenger_.make(eager ? bytes : sizeof(Announcement));
   if (message == nullptr) return request.end(MPI_ERR_NO_MEM);
   Envelope envelope = envelope_of(request, to, Word::request);
@@ -164,16 +160,11 @@ bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<co
 
 /// To another process of this host, data that lies in one run goes straight into the memory of that process. False: it
 /// takes a message of its own.
-bool Transport::send_at_once(SendRequest& request, RankId to) noexcept {
-  const Rank process = Process::process_of(to);
-  if (!request.source.contiguous() || !waiting_[process].empty()) return false;
-  const Envelope envelope = envelope_of(request, to, Word::eager);
-  const Status status = messenger_.send_at_once(process, am::ServiceId::mpi,
-                                                {reinterpret_cast<const std::byte*>(&envelope), sizeof envelope},
-                                                {request.source.data(), request.source.bytes()});
-  if (status != Status::ok) return false;
-  request.end(MPI_SUCCESS);
-  return true;
+bool Transport::send_at_once(Rank process, const Envelope& envelope, const TypedBuffer& source) noexcept {
+  if (!source.contiguous() || !waiting_[process].empty()) return false;
+  return messenger_.send_at_once(process, am::ServiceId::mpi,
+                                 {reinterpret_cast<const std::byte*>(&envelope), sizeof envelope},
+                                 {source.data(), source.bytes()}) == Status::ok;
 }
 
 void Transport::post(Rank to, am::Message& message, SendRequest* request, bool ends_when_sent) noexcept {
@@ -461,7 +452,8 @@ am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexce
 // -------------------------------------------------------------------------------------------------------------------
 
 void Transport::receive(ReceiveRequest& request) noexcept {
-  if (am::Message* message = take_out(request.rank, request.wanted); message != nullptr)
+  const bool anything_came = request.rank.matching.kept() != 0;
+  if (am::Message* message = anything_came ? take_out(request.rank, request.wanted) : nullptr; message != nullptr)
     return receive(request, *message);
   if (is_hopeless(*request.communicator, request.source)) return request.end(MPI_ERR_PROC_ABORTED);
   if (!request.rank.matching.post(request)) return request.end(MPI_ERR_NO_MEM);
@@ -546,50 +538,6 @@ void Transport::forget(ReceiveRequest& request) noexcept {
   if (request.posted) request.rank.matching.withdraw(request);
   request.posted = false;
   if (request.ticket != 0) request.rank.tickets.take_back(std::exchange(request.ticket, 0));
-}
-
-// Losses
-// -------------------------------------------------------------------------------------------------------------------
-
-void Transport::on_trouble(void* context, Rank peer, Status) noexcept { static_cast<Transport*>(context)->lose(peer); }
-
-void Transport::lose(Rank process) noexcept {
-  if (!joined_rank::is_one(process.value)) lost_[static_cast<std::size_t>(process.value)] = true;
-  ++losses_;
-  for (const auto& rank : process_.ranks()) {
-    Request* following = nullptr;
-    for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
-      following = IntrusiveList<Request, &Request::hook>::next(*request);
-      request->lose(process);
-    }
-  }
-}
-
-void Transport::lose_rank(RankId id) noexcept {
-  try {
-    ended_here_.push_back(id);
-  } catch (const std::bad_alloc&) {
-    return;  // whoever waits for it waits until the others have ended
-  }
-  for (const auto& rank : process_.ranks()) {
-    Request* following = nullptr;
-    for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
-      following = IntrusiveList<Request, &Request::hook>::next(*request);
-      request->lose_rank(id);
-    }
-  }
-}
-
-void Transport::give_up_receives(Rank process, std::uint64_t context) noexcept {
-  for (const auto& rank : process_.ranks()) {
-    Request* following = nullptr;
-    for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
-      following = IntrusiveList<Request, &Request::hook>::next(*request);
-      const auto* receive = dynamic_cast<const ReceiveRequest*>(request);
-      const bool waits = receive != nullptr && receive->posted && receive->source != MPI_ANY_SOURCE;
-      if (waits && receive->communicator->context == context) request->lose(process);
-    }
-  }
 }
 
 Status Transport::tell(Rank to, Word word, const DoorWord& body) noexcept { return say(to, {.word = word}, body); }

@@ -39,6 +39,9 @@ class Transport final : private Poller {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
+  /// A small message of host memory that leaves within the call, and needs no record. False: it takes a request.
+  [[nodiscard]] bool send_small(const Communicator& communicator, const TypedBuffer& source, int destination,
+                                int tag) noexcept;
   void send(SendRequest& request) noexcept;
   void receive(ReceiveRequest& request) noexcept;
   /// The message was taken out of the matching for this request.
@@ -86,7 +89,7 @@ class Transport final : private Poller {
   /// `request`: null for a label, which nobody waits for.
   void post(Rank to, am::Message& message, SendRequest* request, bool ends_when_sent) noexcept;
   [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;
-  [[nodiscard]] bool send_at_once(SendRequest& request, RankId to) noexcept;
+  [[nodiscard]] bool send_at_once(Rank process, const Envelope& envelope, const TypedBuffer& source) noexcept;
   [[nodiscard]] Status send_label(const SendRequest& request, RankId to) noexcept;
   template <typename Body>
   Status say(Rank to, const Envelope& envelope, const Body& body) noexcept;

@@ -17,6 +17,11 @@ Datatype& datatype_of(MPI_Datatype handle) {
 
 namespace {
 
+[[noreturn]] void fail_uncommitted(const Datatype& type) {
+  fail(MPI_ERR_TYPE, "the datatype{}{} is not committed: call MPI_Type_commit first", type.name().empty() ? "" : " ",
+       type.name());
+}
+
 void require_that_stays(const RankThreads& threads, const void* address) {
   require(
       !threads.moves(address), MPI_ERR_BUFFER,
@@ -31,8 +36,8 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
     : data_(static_cast<std::byte*>(const_cast<void*>(address))), count_(count) {
   require(count >= 0, MPI_ERR_COUNT, "the count {} is negative", count);
   Datatype& found = datatype_of(type);
-  require(found.committed(), MPI_ERR_TYPE, "the datatype{}{} is not committed: call MPI_Type_commit first",
-          found.name().empty() ? "" : " ", found.name());
+  if (!found.committed()) [[unlikely]]
+    fail_uncommitted(found);
   const Count bytes = found.bytes_of(count);
   require(bytes >= 0, MPI_ERR_COUNT, "{} elements of {} bytes are more than memory has", count, found.size());
   type_ = DatatypeRef(&found);
@@ -42,14 +47,14 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
   require(address != MPI_IN_PLACE, MPI_ERR_BUFFER, "MPI_IN_PLACE stands for no buffer here");
   // Data with gaps may lie in several allocations, so only its first byte is looked at.
   const std::byte* first = contiguous_ ? data_ : data_ + found.true_lb();
-  Process& process = current_rank().process;
+  Process& process = *mpi::process();
   if (process.threads() != nullptr) require_that_stays(*process.threads(), first);
   Engine& engine = process.engine();
   // Where no device is, all memory is the host's, and what was found last is found again without a search.
   kind_ = engine.device().capabilities().streams ? MemoryKind::detect : MemoryKind::host;
   const Status status = engine.memory_kinds().resolve(first, contiguous_ ? bytes_ : 1, kind_, memory_);
-  require(status == Status::ok, MPI_ERR_BUFFER, "the buffer at {} has no {} bytes of memory: {}", address, bytes_,
-          status_text(status));
+  if (status != Status::ok) [[unlikely]]
+    fail(MPI_ERR_BUFFER, "the buffer at {} has no {} bytes of memory: {}", address, bytes_, status_text(status));
 }
 
 TypedBuffer TypedBuffer::partition(const void* address, int number, MPI_Count count, MPI_Datatype type) {

@@ -70,14 +70,10 @@ void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble
   while (Message* message = claim.early.pop_front()) hand_over(*message);
 }
 
-Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
+Messenger::Link* Messenger::make_link(Rank rank, Status& why) noexcept {
   if (!links_.takes(rank.value)) {
     why = Status::invalid_argument;
     return nullptr;
-  }
-  if (Link* known = links_.find(rank.value); known != nullptr) {
-    why = known->trouble;
-    return known;
   }
   try {
     auto link = std::make_unique<Link>();

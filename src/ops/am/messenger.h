@@ -94,7 +94,14 @@ class Messenger final : public Service, private Poller {
   };
 
   static std::uint32_t units_of(std::size_t payload_bytes) noexcept;
-  Link* link_to(Rank rank, Status& why) noexcept;
+  Link* link_to(Rank rank, Status& why) noexcept {
+    Link* const known = links_.find(rank.value);
+    if (known == nullptr) [[unlikely]]
+      return make_link(rank, why);
+    why = known->trouble;
+    return known;
+  }
+  Link* make_link(Rank rank, Status& why) noexcept;
   /// Whether the window of the peer has room; counts a refusal.
   [[nodiscard]] bool has_room(const Link& link, Flow flow) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;

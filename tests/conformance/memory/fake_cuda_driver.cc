@@ -320,12 +320,6 @@ Result stream_begin_capture(void* stream, int) {
   const std::lock_guard lock(g_mutex);
   return g_captures.try_emplace(stream).second ? kSuccess : kInvalidValue;
 }
-Result stream_is_capturing(void* stream, int* status) {
-  if (const Result result = on_stream("cuStreamIsCapturing", stream); result != kSuccess) return result;
-  const std::lock_guard lock(g_mutex);
-  *status = g_captures.contains(stream) ? 1 : 0;
-  return kSuccess;
-}
 Result stream_end_capture(void* stream, void** graph) {
   if (const Result result = on_stream("cuStreamEndCapture", stream); result != kSuccess) return result;
   const std::lock_guard lock(g_mutex);
@@ -333,6 +327,13 @@ Result stream_end_capture(void* stream, void** graph) {
   if (found == g_captures.end()) return kInvalidValue;
   *graph = new std::vector<Recorded>(std::move(found->second));
   g_captures.erase(found);
+  return kSuccess;
+}
+Result stream_is_capturing(void* stream, int* status) {
+  if (const Result result = enter("cuStreamIsCapturing", false); result != kSuccess) return result;
+  if (!known_stream(stream)) return kInvalidHandle;
+  const std::lock_guard lock(g_mutex);
+  *status = g_captures.contains(stream) ? 1 : 0;
   return kSuccess;
 }
 Result graph_instantiate(void** ready, void* graph, unsigned long long) {

@@ -69,11 +69,15 @@ TEST_P(StreamConformance, captured_work_runs_when_launched_and_as_often) {
   const Piece destination(device(), device_kind(), 4096);
   write(destination.at(), Bytes(4096, std::byte{1}));
   ASSERT_EQ(streams().synchronize(stream), Status::ok);
+  EXPECT_FALSE(*streams().captures(stream));
   ASSERT_EQ(streams().begin_capture(stream), Status::ok);
+  EXPECT_TRUE(*streams().captures(stream));
   EXPECT_EQ(streams().copy(middle.at(), source.at(), 4096, stream), Status::ok);
   EXPECT_EQ(streams().copy(destination.at(), middle.at(), 4096, stream), Status::ok);
   const Result<port::Graph*> graph = streams().end_capture(stream);
   ASSERT_TRUE(graph.ok());
+  EXPECT_FALSE(*streams().captures(stream));
+  EXPECT_FALSE(streams().captures(nullptr).ok());
   EXPECT_EQ(streams().synchronize(stream), Status::ok);
   EXPECT_EQ(read(destination.at(), 4096), Bytes(4096, std::byte{1})) << "it was recorded, not run";
   for (unsigned round = 2; round < 5; ++round) {

@@ -12,96 +12,17 @@
 #include <thread>
 #include <vector>
 
-#include "brant/core/device.h"
-#include "brant/core/stream.h"
-#include "mpi_job.h"
-#include "port/memory.h"
+#include "enqueue_lane.h"
 
 namespace brant::mpi {
 namespace {
 
+using test::class_of;
+using test::Gate;
+using test::Lane;
 using test::pattern;
-
-MPI_Info info_of(const Stream& stream) {
-  MPI_Info info = MPI_INFO_NULL;
-  void* const native = stream.native();
-  EXPECT_EQ(MPI_Info_create(&info), 0);
-  EXPECT_EQ(MPI_Info_set(info, "type", "cudaStream_t"), 0);
-  EXPECT_EQ(MPIX_Info_set_hex(info, "value", static_cast<const void*>(&native), sizeof native), 0);
-  return info;
-}
-
-/// A stream, and a communicator whose calls it carries out.
-struct Lane {
-  Lane() : stream(runtime().device().create_stream()) {
-    MPI_Info info = info_of(stream);
-    EXPECT_EQ(MPIX_Stream_create(info, &handle), 0);
-    MPI_Info_free(&info);
-    EXPECT_EQ(MPIX_Stream_comm_create(MPI_COMM_WORLD, handle, &comm), 0);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  }
-  ~Lane() {
-    EXPECT_EQ(stream.synchronize(), Status::ok);
-    EXPECT_TRUE(comm == MPI_COMM_NULL || MPI_Comm_free(&comm) == 0);
-    EXPECT_TRUE(handle == MPIX_STREAM_NULL || MPIX_Stream_free(&handle) == 0);
-  }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
-
-  Stream stream;
-  MPIX_Stream handle = MPIX_STREAM_NULL;
-  MPI_Comm comm = MPI_COMM_NULL;
-};
-
-/// Memory by MPI_Alloc_mem, which takes its turn with the thread of brant, as calls of the runtime do not.
-class Room {
- public:
-  Room(const char* kind, std::size_t bytes) : bytes_(bytes) {
-    MPI_Info info = MPI_INFO_NULL;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "brant_memory", kind);
-    EXPECT_EQ(MPI_Alloc_mem(static_cast<MPI_Aint>(bytes), info, static_cast<void*>(&data_)), 0);
-    MPI_Info_free(&info);
-  }
-  ~Room() { EXPECT_EQ(MPI_Free_mem(data_), 0); }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  [[nodiscard]] void* data() const noexcept { return data_; }
-  operator Buffer() const noexcept { return {data_, bytes_, MemoryKind::detect}; }       // NOLINT
-  operator ConstBuffer() const noexcept { return {data_, bytes_, MemoryKind::detect}; }  // NOLINT
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_;
-};
-
-/// Work that a stream does not get past before the program says so.
-class Gate {
- public:
-  explicit Gate(const Stream& stream) : word_(*new (room_.data()) std::atomic<std::uint64_t>(0)) {
-    port::Streams& streams = *runtime().device().inner().streams();
-    auto* const place = static_cast<std::uint64_t*>(room_.data());
-    EXPECT_EQ(streams.wait_value(port::StreamWord::Act::wait_at_least, place, 1, stream), Status::ok);
-  }
-  void open() { word_.store(1); }
-
- private:
-  Room room_{"pinned", sizeof(std::uint64_t)};
-  std::atomic<std::uint64_t>& word_;
-};
-
-std::string text_of(int code) {
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  return text.data();
-}
-
-int class_of(int code) {
-  int number = -1;
-  MPI_Error_class(code, &number);
-  return number;
-}
+using test::Room;
+using test::text_of;
 
 class Enqueue : public testing::Test {
  protected:
@@ -455,36 +376,25 @@ TEST_F(Enqueue, calls_need_a_communicator_with_a_stream_of_a_device) {
   ASSERT_EQ(MPI_Barrier(lane.comm), 0) << "it is a communicator all the same";
 }
 
-/// The stream goes on, and the next call of the program on the communicator tells it, once.
-TEST_F(Enqueue, what_fails_behind_the_call_is_told_by_the_next_one) {
-  for (const bool freed_first : {false, true}) {
-    std::array<int, 4> given{1, 2, 3, 4};
-    const Room room = pinned(8);
-    Lane lane;
-    const auto fail_once = [&] {
-      MPI_Request sent;
-      MPI_Isend(given.data(), 4, MPI_INT, right_, 6, lane.comm, &sent);
-      MPI_Status status;
-      ASSERT_EQ(MPIX_Recv_enqueue(room.data(), 2, MPI_INT, left_, 6, lane.comm, &status), 0);
-      ASSERT_EQ(lane.stream.synchronize(), Status::ok);
-      EXPECT_EQ(status.MPI_SOURCE, left_);
-      MPI_Wait(&sent, MPI_STATUS_IGNORE);
-    };
-    fail_once();
-    const int outcome = MPI_Barrier(lane.comm);
-    EXPECT_EQ(class_of(outcome), MPI_ERR_TRUNCATE);
-    EXPECT_NE(text_of(outcome).find("MPIX_Recv_enqueue"), std::string::npos) << text_of(outcome);
-    ASSERT_EQ(MPI_Barrier(lane.comm), 0) << "it is told once";
-    fail_once();
-    if (freed_first) {
-      EXPECT_EQ(class_of(MPIX_Stream_free(&lane.handle)), MPI_ERR_TRUNCATE);
-      EXPECT_EQ(lane.handle, MPIX_STREAM_NULL);
-      EXPECT_EQ(MPI_Comm_free(&lane.comm), 0);
-    } else {
-      EXPECT_EQ(class_of(MPI_Comm_free(&lane.comm)), MPI_ERR_TRUNCATE);
-      EXPECT_EQ(lane.comm, MPI_COMM_NULL) << "it is freed all the same";
-    }
-  }
+TEST_F(Enqueue, a_call_while_its_stream_is_captured_is_refused) {
+  Lane lane;
+  port::Streams& streams = *runtime().device().inner().streams();
+  int value = 7 + self_, got = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  ASSERT_EQ(streams.begin_capture(lane.stream), Status::ok);
+  const int outcome = MPIX_Send_enqueue(&value, 1, MPI_INT, right_, 3, lane.comm);
+  EXPECT_EQ(class_of(outcome), MPI_ERR_UNSUPPORTED_OPERATION);
+  for (const char* const said : {"MPIX_Send_enqueue", "captured", "cudaStreamEndCapture"})
+    EXPECT_NE(text_of(outcome).find(said), std::string::npos) << text_of(outcome);
+  EXPECT_EQ(class_of(MPIX_Irecv_enqueue(&got, 1, MPI_INT, left_, 3, lane.comm, &request)),
+            MPI_ERR_UNSUPPORTED_OPERATION);
+  EXPECT_EQ(class_of(MPIX_Barrier_enqueue(lane.comm)), MPI_ERR_UNSUPPORTED_OPERATION);
+  const Result<port::Graph*> graph = streams.end_capture(lane.stream);
+  ASSERT_TRUE(graph.ok());
+  streams.destroy_graph(*graph);
+  pass_on(lane, &value, &got, sizeof(int), MPI_STATUS_IGNORE);
+  ASSERT_EQ(lane.stream.synchronize(), Status::ok);
+  EXPECT_EQ(got, 7 + left_) << "nothing is left of the calls that were refused";
 }
 
 TEST_F(Enqueue, freeing_a_communicator_waits_for_its_stream) {
@@ -494,26 +404,6 @@ TEST_F(Enqueue, freeing_a_communicator_waits_for_its_stream) {
   pass_on(lane, sent.data(), got.data(), 40'000, MPI_STATUS_IGNORE);
   ASSERT_EQ(MPI_Comm_free(&lane.comm), 0);
   EXPECT_TRUE(holds(got, pattern(40'000, left_)));
-}
-
-/// What was captured, for example: nobody has launched the graph.
-TEST_F(Enqueue, a_call_that_its_stream_never_comes_to_keeps_nobody) {
-  Lane lane;
-  port::Streams& streams = *runtime().device().inner().streams();
-  int value = 1;
-  MPI_Request request = MPI_REQUEST_NULL;
-  ASSERT_EQ(streams.begin_capture(lane.stream), Status::ok);
-  ASSERT_EQ(MPIX_Send_enqueue(&value, 1, MPI_INT, right_, 0, lane.comm), 0);
-  ASSERT_EQ(MPIX_Irecv_enqueue(&value, 1, MPI_INT, left_, 0, lane.comm, &request), 0);
-  const Result<port::Graph*> graph = streams.end_capture(lane.stream);
-  ASSERT_TRUE(graph.ok());
-  streams.destroy_graph(*graph);
-  const int outcome = MPI_Comm_free(&lane.comm);
-  EXPECT_EQ(class_of(outcome), MPI_ERR_OTHER);
-  EXPECT_NE(text_of(outcome).find("without coming to it"), std::string::npos) << text_of(outcome);
-  const test::ErrorsReturned in_world(MPI_COMM_WORLD);
-  EXPECT_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_OTHER);
-  EXPECT_EQ(request, MPI_REQUEST_NULL);
 }
 
 // The thread

@@ -121,9 +121,9 @@ TEST_F(LateFreesTest, do_not_wait_for_waits_of_graphs) {
   port::Streams& streams = *device_->streams();
   const auto word_memory = allocate(MemoryKind::pinned);
   port::Stream* const stream = streams.create_stream(StreamPriority::normal).value();
-  EXPECT_FALSE(streams.capturing(stream));
+  EXPECT_FALSE(streams.captures(stream).value());
   ASSERT_EQ(streams.begin_capture(stream), Status::ok);
-  EXPECT_TRUE(streams.capturing(stream));
+  EXPECT_TRUE(streams.captures(stream).value());
   ASSERT_EQ(waits.enqueue(stream,
                           [&](port::Streams& to) noexcept {
                             return to.wait_value(port::StreamWord::Act::wait_at_least,
@@ -132,7 +132,7 @@ TEST_F(LateFreesTest, do_not_wait_for_waits_of_graphs) {
             Status::ok);
   EXPECT_FALSE(deferrals.kernels_wait());
   streams.destroy_graph(streams.end_capture(stream).value());
-  EXPECT_FALSE(streams.capturing(stream));
+  EXPECT_FALSE(streams.captures(stream).value());
   streams.destroy_stream(stream);
   EXPECT_EQ(frees_->free(word_memory), Status::ok);
 }

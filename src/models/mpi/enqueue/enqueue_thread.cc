@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "base/signals_blocked.h"
 #include "models/mpi/call_turns.h"
 #include "models/mpi/calls.h"
@@ -15,6 +17,22 @@
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
+
+namespace {
+
+constexpr auto kBetweenQuestions = std::chrono::milliseconds(20);
+
+/// The first error that nobody was told of, of those communicators that are meant.
+template <typename IsMeant>
+void take_late(const MpiStream& stream, const IsMeant& is_meant, std::optional<CallError>& first) noexcept {
+  for (Communicator* const communicator : stream.communicators) {
+    if (!is_meant(*communicator)) continue;
+    const std::unique_ptr<CallError> late = std::move(communicator->late);
+    if (late != nullptr && !first) first = *late;
+  }
+}
+
+}  // namespace
 
 std::atomic<EnqueueThread*> EnqueueThread::the_one{nullptr};
 
@@ -32,6 +50,7 @@ EnqueueThread& EnqueueThread::of(Process& process) {
 EnqueueThread::EnqueueThread(Process& process) : process_(process) {
   need_turns(process.engine());
   process.rank().has_enqueue_thread = true;
+  fire = [](Timer& timer) noexcept { static_cast<EnqueueThread&>(timer).ask_driver(); };
 }
 
 // Streams
@@ -66,6 +85,24 @@ std::shared_ptr<MpiStream> EnqueueThread::find(const MpiStream* stream) const no
 void EnqueueThread::close(const std::shared_ptr<MpiStream>& stream) noexcept {
   stream->retire();
   std::erase(streams_, stream);
+}
+
+bool EnqueueThread::idle() const noexcept {
+  return std::ranges::all_of(doors_, [](const auto& door) { return door->idle(); });
+}
+
+void EnqueueThread::watch_streams() {
+  if (place == kIdle) process_.engine().timers().set(*this, Clock::now() + kBetweenQuestions);
+}
+
+void EnqueueThread::ask_driver() noexcept {
+  for (const auto& door : doors_) door->drop_if_dead();
+  if (idle()) return;
+  try {
+    watch_streams();
+  } catch (const std::bad_alloc&) {
+    log::error("MPI: no memory to look after streams; calls of one that fails now end when another is queued");
+  }
 }
 
 // The thread
@@ -139,26 +176,14 @@ void drain_stream_of(const Communicator& communicator) noexcept {
   thread->drain(*communicator.stream->door);
 }
 
-std::unique_ptr<CallError> part_from_stream(MPI_Comm handle) noexcept {
-  EnqueueThread* const thread = EnqueueThread::existing();
-  Communicator* const communicator = thread != nullptr ? find_communicator(handle) : nullptr;
-  if (communicator == nullptr || communicator->stream == nullptr) return nullptr;
-  MpiStream& stream = *communicator->stream;
-  drain_stream_of(*communicator);
-  std::erase(stream.communicators, communicator);
-  return std::move(communicator->late);
+std::unique_ptr<CallError> part_from_stream(Communicator& communicator) noexcept {
+  if (communicator.stream != nullptr) std::erase(communicator.stream->communicators, &communicator);
+  return std::move(communicator.late);
 }
 
-/// Of a stream that has failed nobody hears, so the driver is asked.
 void EnqueueThread::drain(StreamDoor& door) noexcept {
-  constexpr auto kBetweenQuestions = std::chrono::milliseconds(20);
-  TimePoint next = Clock::now() + kBetweenQuestions;
-  process_.rank().wait([&] {
+  process_.rank().wait([&door] {
     door.take_arrivals();
-    if (door.idle()) return true;
-    if (Clock::now() < next) return false;
-    door.drop_if_dead();
-    next = Clock::now() + kBetweenQuestions;
     return door.idle();
   });
 }
@@ -167,11 +192,18 @@ std::optional<CallError> EnqueueThread::drain_all() noexcept {
   std::optional<CallError> first;
   for (const auto& door : doors_) drain(*door);
   process_.rank().wait([this] { return !inside_; });
-  for (const auto& stream : streams_) {
-    for (Communicator* const communicator : stream->communicators) {
-      const std::unique_ptr<CallError> late = std::move(communicator->late);
-      if (late != nullptr && !first) first = *late;
-    }
+  for (const auto& stream : streams_) take_late(*stream, [](const Communicator&) { return true; }, first);
+  return first;
+}
+
+std::optional<CallError> EnqueueThread::drain_session(std::uint64_t session) {
+  const auto is_its = [session](const Communicator& communicator) { return communicator.session == session; };
+  const auto open = streams_;  // other threads may open and free streams meanwhile
+  std::optional<CallError> first;
+  for (const auto& stream : open) {
+    if (std::ranges::none_of(stream->communicators, [&](const auto* one) { return is_its(*one); })) continue;
+    if (stream->door != nullptr) drain(*stream->door);
+    take_late(*stream, is_its, first);
   }
   return first;
 }
@@ -183,8 +215,12 @@ void EnqueueThread::stop() noexcept {
     const TurnPause pause;  // this may be within a call, and the thread may want a turn to see that it is to stop
     thread_.join();
   }
-  const std::lock_guard lock(mutex_);
-  open_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    open_ = false;
+  }
+  if (place != kIdle) process_.engine().timers().clear(*this);
+  // Not under the mutex, for which a thread of the device may wait: memory may be freed when that has gone on.
   for (const auto& door : doors_) door->close();
   bells_.reset();
 }

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "brant/core/timer.h"
 #include "brant/notify/notifier.h"
 #include "models/mpi/enqueue/mpi_stream.h"
 #include "models/mpi/enqueue/stream_door.h"
@@ -21,7 +23,7 @@ class RankState;
 /// The thread of a process that is in MPI as long as a stream has come to a call that has not ended, since the program
 /// may sit in a call of the device meanwhile. It sleeps else. There is one for a process, which never goes, since
 /// threads of the device may come at any time.
-class EnqueueThread {
+class EnqueueThread : private Timer {
  public:
   static constexpr std::size_t kStreamsMost = 256;
 
@@ -43,14 +45,20 @@ class EnqueueThread {
   void start();
   /// From any thread: a stream has come to a call.
   void wake() noexcept;
+  /// A call is being queued: from here on the driver is asked now and then whether the streams still work, by whoever
+  /// is in MPI, since nobody hears of a stream that has failed. Throws std::bad_alloc.
+  void watch_streams();
   void call_began() noexcept { ++under_way_; }
   void call_ended() noexcept { --under_way_; }
 
-  /// Waits until all that this stream was given has been carried out.
+  /// Waits until all that this stream was given has been carried out, or the stream has failed.
   void drain(StreamDoor& door) noexcept;
   /// The same for all streams, and until the thread is out of MPI. The first error that nobody was told of.
   [[nodiscard]] std::optional<CallError> drain_all() noexcept;
-  /// Before the process of brant goes: it is out of MPI then, whatever was under way.
+  /// The same for the streams of communicators that derive from a session. Throws std::bad_alloc.
+  [[nodiscard]] std::optional<CallError> drain_session(std::uint64_t session);
+  /// Before the process of brant parts from the others, which it does without a turn: the thread is out of MPI then,
+  /// whatever was under way.
   void stop() noexcept;
 
  private:
@@ -58,6 +66,8 @@ class EnqueueThread {
   void run() noexcept;
   void serve() noexcept;
   void look() noexcept;
+  void ask_driver() noexcept;
+  [[nodiscard]] bool idle() const noexcept;
 
   static std::atomic<EnqueueThread*> the_one;
 
@@ -81,8 +91,8 @@ class EnqueueThread {
 /// Before others wait for all that uses a communicator: waits until its stream has carried out what it was given, or
 /// has failed.
 void drain_stream_of(const Communicator& communicator) noexcept;
-/// Before a communicator is freed: waits until its stream has carried out what it was given. What the program was not
-/// told of its calls; null: nothing.
-[[nodiscard]] std::unique_ptr<CallError> part_from_stream(MPI_Comm handle) noexcept;
+/// A communicator is freed, behind `drain_stream_of`: its stream forgets it. What the program was not told of its
+/// calls; null: nothing.
+[[nodiscard]] std::unique_ptr<CallError> part_from_stream(Communicator& communicator) noexcept;
 
 }  // namespace brant::mpi

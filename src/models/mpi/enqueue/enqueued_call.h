@@ -32,6 +32,8 @@ class EnqueuedCall final : public CompositeRequest {
   /// It is not carried out. It goes within this call, or is there for who waits for it.
   void drop(const CallError& why) noexcept;
 
+  /// That the program has called.
+  [[nodiscard]] const char* function() const noexcept { return function_; }
   [[nodiscard]] std::string text() const override;
   [[nodiscard]] std::string fault() const override { return fault_; }
   [[nodiscard]] bool uses(const std::byte* base, std::size_t bytes) const noexcept override;

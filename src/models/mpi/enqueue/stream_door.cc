@@ -29,6 +29,14 @@ void StreamDoor::arrive(void* self) noexcept {
 
 void StreamDoor::queue(std::unique_ptr<EnqueuedCall> call, bool waits) {
   require(!dead_, MPI_ERR_OTHER, "the stream of the communicator has failed before");
+  const Result<bool> captures = device_->streams()->captures(stream_);
+  require(captures.ok(), error_class_of(captures.status()), "the device does not take a call into its stream: {}",
+          status_text(captures.status()));
+  require(!*captures, MPI_ERR_UNSUPPORTED_OPERATION,
+          "{} was called while the stream of the communicator is captured into a graph, whose launches would come to a "
+          "call that was carried out before: call it before cudaStreamBeginCapture or after cudaStreamEndCapture",
+          call->function());
+  thread_.watch_streams();
   EnqueuedCall& queued = *call.release();
   queued.door = this;
   queued.start();
@@ -105,6 +113,8 @@ void StreamDoor::call_ended(const EnqueuedCall& call) noexcept {
 void StreamDoor::drop_if_dead() noexcept {
   const std::unique_lock order(order_, std::try_to_lock);
   if (!order || device_ == nullptr) return;  // somebody queues
+  // To ask for the state of a stream spoils its capture. What it was given before may come meanwhile.
+  if (const Result<bool> captures = device_->streams()->captures(stream_); captures.ok() && *captures) return;
   const Status status = device_->streams()->poll(stream_);
   if (status == Status::in_progress) return;
   take_arrivals();  // what it has come to before it was asked

@@ -72,8 +72,8 @@ struct CudaDriver {
   decltype(&::cuCtxGetStreamPriorityRange) stream_priority_range = nullptr;
   decltype(&::cuStreamCreateWithPriority) stream_create = nullptr;
   decltype(&::cuStreamBeginCapture) stream_begin_capture = nullptr;
-  decltype(&::cuStreamIsCapturing) stream_is_capturing = nullptr;
   decltype(&::cuStreamEndCapture) stream_end_capture = nullptr;
+  decltype(&::cuStreamIsCapturing) stream_is_capturing = nullptr;
   decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode = nullptr;
   decltype(&::cuGraphInstantiateWithFlags) graph_instantiate = nullptr;
   decltype(&::cuGraphLaunch) graph_launch = nullptr;

@@ -192,13 +192,6 @@ Status CudaStreams::begin_capture(Stream* stream) noexcept {
   });
 }
 
-bool CudaStreams::capturing(Stream* stream) noexcept {
-  CUstreamCaptureStatus seen = CU_STREAM_CAPTURE_STATUS_NONE;
-  const Status status = in_context(context_, "cuStreamIsCapturing",
-                                   [&] { return context_.driver().stream_is_capturing(stream_of(stream), &seen); });
-  return status == Status::ok && seen != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 Result<Graph*> CudaStreams::end_capture(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;
   CUgraph recorded = nullptr;
@@ -225,6 +218,15 @@ void CudaStreams::destroy_graph(Graph* graph) noexcept {
   if (graph == nullptr || !context_.own_process()) return;
   const ContextScope scope(context_);
   context_.driver().graph_exec_destroy(reinterpret_cast<CUgraphExec>(graph));
+}
+
+Result<bool> CudaStreams::captures(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const Status status = in_context(context_, "cuStreamIsCapturing",
+                                   [&] { return context_.driver().stream_is_capturing(stream_of(stream), &capture); });
+  if (status != Status::ok) return status;
+  return capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 }  // namespace brant::port::memory

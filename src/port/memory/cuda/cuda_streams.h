@@ -34,10 +34,10 @@ class CudaStreams final : public Streams {
   Status synchronize(Stream* stream) noexcept override;
   Status synchronize_all() noexcept override;
   Status begin_capture(Stream* stream) noexcept override;
-  [[nodiscard]] bool capturing(Stream* stream) noexcept override;
   Result<Graph*> end_capture(Stream* stream) noexcept override;
   Status launch(Graph* graph, Stream* stream) noexcept override;
   void destroy_graph(Graph* graph) noexcept override;
+  Result<bool> captures(Stream* stream) noexcept override;
 
   /// Registered ranges, as kind `pinned`: the driver has no buffer id for them.
   [[nodiscard]] Result<PointerInfo> query_registered(const void* pointer) const noexcept {

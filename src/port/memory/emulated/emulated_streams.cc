@@ -236,7 +236,10 @@ Status EmulatedStreams::begin_capture(Stream* stream) noexcept {
   return stream == nullptr ? Status::invalid_argument : core_of(stream)->begin_capture();
 }
 
-bool EmulatedStreams::capturing(Stream* stream) noexcept { return stream != nullptr && core_of(stream)->capturing(); }
+Result<bool> EmulatedStreams::captures(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  return core_of(stream)->captures();
+}
 
 Result<Graph*> EmulatedStreams::end_capture(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;

@@ -43,10 +43,10 @@ class EmulatedStreams final : public Streams {
   Status synchronize(Stream* stream) noexcept override;
   Status synchronize_all() noexcept override;
   Status begin_capture(Stream* stream) noexcept override;
-  [[nodiscard]] bool capturing(Stream* stream) noexcept override;
   Result<Graph*> end_capture(Stream* stream) noexcept override;
   Status launch(Graph* graph, Stream* stream) noexcept override;
   void destroy_graph(Graph* graph) noexcept override;
+  Result<bool> captures(Stream* stream) noexcept override;
 
   /// Queues a kernel with its argument values already copied.
   Status launch(KernelWork work, Stream* stream) noexcept;

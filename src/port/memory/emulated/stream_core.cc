@@ -107,7 +107,7 @@ Status StreamCore::begin_capture() noexcept {
   return Status::ok;
 }
 
-bool StreamCore::capturing() const noexcept {
+bool StreamCore::captures() noexcept {
   const std::lock_guard lock(mutex_);
   return captured_.has_value();
 }
@@ -175,6 +175,8 @@ void StreamCore::run() noexcept {
 }
 
 void StreamCore::execute(StreamWork& work) noexcept {
+  // A stream that has failed carries out nothing any more. Events are told all the same.
+  if (failed_.load(std::memory_order_relaxed) && !std::holds_alternative<RecordWork>(work)) return;
   if (auto* copy = std::get_if<CopyWork>(&work)) {
     spend(copy->bytes);
     std::memmove(copy->destination.address, copy->source.address, copy->bytes);

@@ -110,8 +110,8 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
 
   /// From here on `post` keeps the work, records and waits excepted, until `end_capture` hands it over.
   Status begin_capture() noexcept;
-  [[nodiscard]] bool capturing() const noexcept;
   Result<std::vector<StreamWork>> end_capture() noexcept;
+  [[nodiscard]] bool captures() noexcept;
 
   [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
     return completed_.load(std::memory_order_acquire) >= sequence;
