@@ -240,6 +240,7 @@ void Copies::ask_owner(CopyRecord& copy) noexcept {
   const auto plain = std::as_bytes(std::span(&request, 1));
   std::vector<std::byte> shaped;
   copy.id = ++last_id_;
+  copy.moved_bytes = copy.shapes != nullptr ? copy.shapes->from.bytes() : copy.bytes;
   try {
     if (copy.shapes != nullptr) {
       shaped.assign(plain.begin(), plain.end());
@@ -257,12 +258,15 @@ void Copies::ask_owner(CopyRecord& copy) noexcept {
   status == Status::limit_reached && !copy.posting ? wait_for_room(copy) : end(copy, status);
 }
 
+/// Of one that nobody observes any more the shapes may be gone: it is not tried again.
 void Copies::note_copied(std::int32_t from, std::uint64_t id, Status status) noexcept {
   const auto found = elsewhere_.find(id);
   if (found == elsewhere_.end() || found->second->source.rank() != from) return;
   CopyRecord& copy = *found->second;
   elsewhere_.erase(found);
-  moved(copy, {status, copy.shapes != nullptr ? copy.shapes->from.bytes() : copy.bytes});
+  const bool is_refused = status == Status::limit_reached && copy.shapes != nullptr;
+  if (is_refused && !copy.observed()) return end(copy, Status::canceled);
+  moved(copy, {status, copy.moved_bytes});
 }
 
 void Copies::moved(CopyRecord& copy, const OpResult& result) noexcept {
