@@ -213,7 +213,8 @@ void Copies::post(CopyRecord& copy, KnownSegment& known, Buffer local, bool is_p
 WordBehind Copies::word_behind(CopyRecord& copy, const KnownSegment& known, Buffer local) noexcept {
   const auto* set = std::get_if<AtTarget::Set>(&copy.at_target.what());
   if (set == nullptr || set->value > std::numeric_limits<std::uint32_t>::max()) return {};
-  if (copy.at_target.is_behind_all()) return {};  // the device knows of nothing but what it copies
+  // The device knows of nothing but what it copies, and writes words.
+  if (copy.at_target.is_behind_all() || set->adds) return {};
   // What is not to be found is refused by the put.
   if (space_.engine().memory_kinds().resolve(local.data, local.bytes, local.kind) != Status::ok) return {};
   if (host_accessible(local.kind) && host_accessible(known.remote.kind())) return {};
@@ -308,12 +309,17 @@ void Copies::tell(CopyRecord& copy) noexcept {
     copy.inner.delivered = {&Copies::on_tell, &copy};
     return space_.engine().completions().complete(copy.inner, {Status::ok, 0});
   }
-  // A put of its own: the record goes round once more.
+  // A put or an atomic of its own: the record goes round once more.
   const AtTarget::Set set = std::get<AtTarget::Set>(what);
   copy.at_target = {};
-  std::memcpy(copy.value, &set.value, sizeof(set.value));
-  copy.kept = sizeof(set.value);
-  copy.task = CopyRecord::Task::put;
+  if (set.adds) {
+    copy.atomic = Atomic::of<std::uint64_t>(AtomicOp::add, set.value);
+    copy.task = CopyRecord::Task::atomic;
+  } else {
+    std::memcpy(copy.value, &set.value, sizeof(set.value));
+    copy.kept = sizeof(set.value);
+    copy.task = CopyRecord::Task::put;
+  }
   copy.there = set.flag;
   copy.shapes = nullptr;
   copy.path = Path::automatic;
