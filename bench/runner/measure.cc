@@ -14,6 +14,7 @@
 #include "bench/runner/raw_contender.h"
 #include "bench/runner/rma_contender.h"
 #include "bench/runner/row.h"
+#include "bench/runner/rpc_contender.h"
 #include "bench/runner/session.h"
 #include "bench/runner/statistics.h"
 #include "bench/runner/stream_contender.h"
@@ -57,6 +58,9 @@ class Benchmark {
         return latency ? "from the post until the target's CPU sees the word behind the bytes = round trip / 2"
                        : fmt::format("{} puts a window, each told by a word, then one back; GB = 1e9 bytes",
                                      options_.window);
+      case Model::rpc:
+        return latency ? "from the call of a function until its answer of 8 bytes is here"
+                       : fmt::format("{} calls a window, until all are answered; GB = 1e9 bytes", options_.window);
       default:
         if (options_.kind == Kind::bidirectional)
           return fmt::format("{} messages a window each way at once, both counted; GB = 1e9 bytes", options_.window);
@@ -117,7 +121,7 @@ class Benchmark {
       return;
     }
     contender.ping_pong(bytes, samples);
-    if (is_one_sided(options_.model)) return;  // nothing comes back
+    if (is_timed_whole(options_.model)) return;
     for (double& sample : samples) sample /= 2;
   }
 
@@ -173,6 +177,7 @@ std::unique_ptr<Contender> make_brant(Session& session, const Options& options) 
   if (options.trigger == Trigger::stream) return std::make_unique<StreamContender>(session, options);
   if (is_one_sided(options.model)) return std::make_unique<RmaContender>(session, options);
   if (options.model == Model::told_put) return std::make_unique<ToldPutContender>(session, options);
+  if (options.model == Model::rpc) return std::make_unique<RpcContender>(session, options);
   if (options.model == Model::message) return std::make_unique<MessageContender>(session, options);
   return std::make_unique<ChannelContender>(session, options);
 }

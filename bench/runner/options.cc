@@ -88,6 +88,10 @@ void require_sense(const Options& options) {
     throw Error(Status::invalid_argument,
                 "--model told-put: rivals tell no target of puts; drop --peer, or use --model put");
   }
+  if (options.rival != Rival::none && options.model == Model::rpc) {
+    throw Error(Status::invalid_argument,
+                fmt::format("--model rpc: {} calls no functions; drop --peer", rival_name(options.rival)));
+  }
   if (options.model == Model::told_put && options.sizes.front() == 0) {
     throw Error(Status::invalid_argument, "--model told-put: a put of no bytes tells nothing; use --sizes from 1 on");
   }

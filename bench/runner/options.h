@@ -13,12 +13,16 @@ namespace brant::bench {
 enum class Kind { latency, bandwidth, bidirectional };
 
 /// What the messages are: of a channel, or invocations of chares; or puts, gets and atomics, which only one side
-/// makes; or puts that tell their target, which both sides make in turns; or sends and receives of MPI.
-enum class Model { channel, message, put, get, fetch_add, told_put, mpi };
+/// makes; or puts that tell their target, which both sides make in turns; or calls of functions, which one side
+/// answers; or sends and receives of MPI.
+enum class Model { channel, message, put, get, fetch_add, told_put, rpc, mpi };
 
 [[nodiscard]] constexpr bool is_one_sided(Model model) noexcept {
   return model == Model::put || model == Model::get || model == Model::fetch_add;
 }
+
+/// One side acts, and times all of what it began: a round trip that is not to be halved.
+[[nodiscard]] constexpr bool is_timed_whole(Model model) noexcept { return is_one_sided(model) || model == Model::rpc; }
 
 /// Who starts a transfer or a call: the CPU, a stream that it is queued on, or one in which it was captured. (Transfers
 /// that streams trigger are always measured in graphs, and called `stream`.)
@@ -68,6 +72,7 @@ struct Options {
     case Model::get: return "get";
     case Model::fetch_add: return "fetch-add";
     case Model::told_put: return "told-put";
+    case Model::rpc: return "rpc";
     case Model::mpi: return "mpi";
   }
   return "";

@@ -15,11 +15,12 @@ class RmaBatch {
       : runtime_(runtime), there_(there), path_(path), spin_(spin), window_(window) {}
 
   /// Posts one that is to be waited for until `delivered`. After a failure, nothing: `finish` tells of it.
-  void add(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept {
+  void add(RmaDirection direction, std::uint64_t offset, const Buffer& local) noexcept {
     const RmaOptions options{.path = path_};
     const bool puts = direction == RmaDirection::put;
     post(puts ? "put" : "get", local, [&](Op& op) noexcept {
-      return puts ? there_.post_put(offset, local, op, options) : there_.post_get(offset, local, op, options);
+      return puts ? there_.post_put(offset, {local.data, local.bytes, local.kind}, op, options)
+                  : there_.post_get(offset, local, op, options);
     });
   }
   /// The same of an atomic. `before` stays in place until it has ended.
@@ -35,7 +36,7 @@ class RmaBatch {
 
  private:
   template <typename Post>
-  void post(const char* what, Buffer local, Post&& post) noexcept {
+  void post(const char* what, const Buffer& local, Post&& post) noexcept {
     if (!window_.result().ok()) return;
     what_ = what;
     local_ = local;

@@ -73,7 +73,7 @@ from brant._errors import (
     WrongKind,
 )
 from brant._futures import Future
-from brant._global_memory import GlobalPtr, GlobalSegment, GlobalSpace, set_flag
+from brant._global_memory import GlobalPtr, GlobalSegment, GlobalSpace, add_to, set_flag
 from brant._halo import HaloExchange, HaloPhases
 from brant._kernels import DeviceBell, FanIn, include_dir
 from brant._launch import launch
@@ -127,6 +127,7 @@ __all__ = [
     "VersionMismatch",
     "WrongKind",
     "accept",
+    "add_to",
     "address",
     "channel",
     "cpp",

@@ -206,11 +206,12 @@ class GlobalSegment:
 
 
 class SetFlag(NamedTuple):
-    """What `set_flag` makes."""
+    """What `set_flag` and `add_to` make."""
 
     flag: GlobalPtr
     value: int
     behind_all: bool = False
+    adds: bool = False
 
 
 def set_flag(flag: GlobalPtr, value: int, *, behind_all: bool = False) -> SetFlag:
@@ -220,11 +221,26 @@ def set_flag(flag: GlobalPtr, value: int, *, behind_all: bool = False) -> SetFla
     Args:
         behind_all: also behind all puts, copies and atomics that this process has started to the target's before.
     """
+    return SetFlag(flag, _word_of(flag, value), behind_all)
+
+
+def add_to(counter: GlobalPtr, value: int = 1, *, behind_all: bool = False) -> SetFlag:
+    """What happens behind the bytes of a copy: a value is added to one element of uint64. It counts what has come:
+    copies of any number of processes, which end in any order, may have one counter. Over the network the process whose
+    memory it is must make progress.
+
+    Args:
+        behind_all: also behind all puts, copies and atomics that this process has started to the target's before.
+    """
+    return SetFlag(counter, _word_of(counter, value), behind_all, adds=True)
+
+
+def _word_of(flag: GlobalPtr, value: int) -> int:
     if flag.dtype != _dtype("uint64") or flag.count < 1:
-        raise InvalidArgument(f"a flag is an element of uint64, and not {flag!r}")
+        raise InvalidArgument(f"a flag or a counter is an element of uint64, and not {flag!r}")
     if not 0 <= operator.index(value) < 2**64:
-        raise InvalidArgument(f"{value} is no value of a flag, which has 64 bits")
-    return SetFlag(flag, operator.index(value), behind_all)
+        raise InvalidArgument(f"{value} is no value of a flag or a counter, which has 64 bits")
+    return operator.index(value)
 
 
 class GlobalSpace:
@@ -292,9 +308,9 @@ class GlobalSpace:
         Args:
             array: as many elements of the same type as the pointer has, of any shape; of any strides in host memory. A
                 pointer to uint8 takes any array of its size.
-            at_target: what happens behind the bytes of this copy: `set_flag(flag, value)`, or a function without
-                arguments, which is called here, perhaps within this call, and must not wait. What it raises is raised
-                where the put is awaited.
+            at_target: what happens behind the bytes of this copy: `set_flag(flag, value)`, `add_to(counter)`, or a
+                function without arguments, which is called here, perhaps within this call, and must not wait. What it
+                raises is raised where the put is awaited.
             timeout: seconds after which the waiter gets `TimedOut`.
         """
         self._require_open()
@@ -422,7 +438,9 @@ def _parts_of(at_target: SetFlag | Callable[[], Any] | None) -> tuple[Any, Any]:
     if at_target is None:
         return None, None
     if isinstance(at_target, SetFlag):
-        return (at_target.flag._place(), at_target.value, bool(at_target.behind_all)), None
+        return (at_target.flag._place(), at_target.value, bool(at_target.behind_all), bool(at_target.adds)), None
     if not callable(at_target):
-        raise InvalidArgument(f"{at_target!r} cannot happen at a target: use brant.set_flag or a function")
+        raise InvalidArgument(
+            f"{at_target!r} cannot happen at a target: use brant.set_flag, brant.add_to or a function"
+        )
     return None, at_target

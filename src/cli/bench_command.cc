@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t kWindowMax = 1024;
 constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message,   bench::Model::put,
                                     bench::Model::get,     bench::Model::fetch_add, bench::Model::told_put,
-                                    bench::Model::mpi};
+                                    bench::Model::rpc,     bench::Model::mpi};
 /// The rivals that play in our own processes.
 constexpr const char* kRivals[] = {"ucx", "nccl"};
 constexpr bench::Alloc kAllocs[] = {bench::Alloc::library, bench::Alloc::malloc, bench::Alloc::cuda,
@@ -191,7 +191,8 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
           "--model", arguments->model,
           "channel: sends and receives; message: entry methods of chares that invoke each other; put, get, "
           "fetch-add: one side writes into memory of the other, reads it, or counts in it; told-put: both put in "
-          "turns, with a word behind the bytes; mpi: sends and receives of brant's MPI, as OSU's programs measure "
+          "turns, with a word behind the bytes; rpc: one side calls functions of the other; mpi: sends and receives of "
+          "brant's MPI, as OSU's programs measure "
           "them; python: arrays over channels of Python (`python3 -m brant.bench` has more)")
       ->check(CLI::IsMember(names_of_models(kind)))
       ->capture_default_str();

@@ -369,6 +369,19 @@ def test_puts_tell_their_target(memory: str, tmp_path: pathlib.Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("memory", ["host", "emulated"])
+def test_functions_are_called_with_every_byte(memory: str, tmp_path: pathlib.Path) -> None:
+    for kind in ("latency", "bandwidth"):
+        file = tmp_path / f"{kind}.jsonl"
+        options = ["--model", "rpc", "--memory", memory, "--sizes", "8,64K,4M", "--check", "--json", str(file)]
+        bench(kind, *options, *(["--window", "8"] if kind == "bandwidth" else ["--api", "await"]), *FEW)
+        assert [(row["bytes"], row["model"], row["peer"]) for row in rows_of(file)] == [
+            (8, "rpc", None),
+            (65536, "rpc", None),
+            (4194304, "rpc", None),
+        ]
+
+
 def test_small_puts_alone_go_the_way_they_go_beside_large_ones(tmp_path: pathlib.Path) -> None:
     for name, sizes in (("alone", "8"), ("beside", "8,1M")):
         bench("latency", "--model", "put", "--sizes", sizes, "--json", str(tmp_path / name), *FEW)

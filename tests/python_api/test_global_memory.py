@@ -142,6 +142,16 @@ async def behind_the_bytes() -> None:
     await earlier
     await team.barrier()
 
+    # One word counts what all have put.
+    heap.array(flag)[0] = 0
+    await team.barrier()
+    for there in range(team.size):
+        if there != rank:
+            await space.put(rows[there], numpy.full(1000, 1.5), at_target=brant.add_to(flags[there], 5))
+    while heap.array(flag)[0] != 5 * (team.size - 1):
+        await brant.sleep(0)
+    await team.barrier()
+
     seen = []
     await space.put(rows[right], numpy.full(1000, 2.5), at_target=lambda: seen.append(right))
     assert seen == [right]
@@ -299,6 +309,8 @@ async def misuse() -> None:
         brant.set_flag(brant.GlobalPtr(0, 1, 0, "host", 0, "int64", (1,)), 1)
     with pytest.raises(brant.InvalidArgument, match="64 bits"):
         brant.set_flag(brant.GlobalPtr(0, 1, 0, "host", 0, "uint64", (1,)), -1)
+    with pytest.raises(brant.InvalidArgument, match="counter is an element of uint64"):
+        brant.add_to(brant.GlobalPtr(0, 1, 0, "host", 0, "float64", (1,)))
     space = brant.GlobalSpace()
     with pytest.raises(brant.InvalidArgument, match="has a global space already"):
         brant.GlobalSpace()

@@ -302,6 +302,8 @@ def rma_steps(check: Check) -> list[Step]:
             steps.append(bench(check, f"{kind} {memory} put", "rma", kind, *options, gpus=gpus))
             options = ["--model", "fetch-add", "--memory", memory, "--peer", "ucx", "--sizes", "4,8", "--check"]
             steps.append(bench(check, f"{kind} {memory} fetch-add", "rma", kind, *options, gpus=gpus))
+        options = ["--model", "rpc", "--memory", memory, "--sizes", "8,1K,64K,1M", "--check"]
+        steps.append(bench(check, f"latency {memory} rpc", "rma", "latency", *options, gpus=gpus))
         options = ["--model", "told-put", "--memory", memory, "--sizes", "8,1K,64K,1M", "--check"]
         steps.append(bench(check, f"latency {memory} told-put", "rma", "latency", *options, gpus=gpus))
     return steps + memory_kind_steps(check)

@@ -26,6 +26,7 @@ class AtTarget {
   struct Set {
     GlobalPtr<std::uint64_t> flag;
     std::uint64_t value;
+    bool adds = false;  ///< The value is added to the word.
   };
   struct Tell {
     std::function<void()> tell;
@@ -45,6 +46,12 @@ class AtTarget {
   /// elsewhere a message.
   static AtTarget set(GlobalPtr<std::uint64_t> flag, std::uint64_t value) noexcept {
     return AtTarget(Set{flag, value});
+  }
+  /// Adds to a word, which counts what has come: copies of any number of processes, that end in any order, may have one
+  /// word in common, where each `set` would need one of its own. All else is as with `set`, but that it is an atomic of
+  /// this process behind the bytes (see RemoteSegment::post_atomic): over the network the owner's progress performs it.
+  static AtTarget add(GlobalPtr<std::uint64_t> counter, std::uint64_t value = 1) noexcept {
+    return AtTarget(Set{counter, value, true});
   }
   /// Runs a function at a process, the target or any other: `AtTarget::call(rpc.pack<&arrived>(rank, step))`. Where too
   /// much waits for that process, the copy ends when the call has found room.
@@ -71,7 +78,7 @@ class AtTarget {
   static AtTarget by(std::function<void()> tell) { return AtTarget(Tell{std::move(tell)}); }
 
   /// The *strong* form: the target is told when all puts, copies and atomics that this process has posted to the
-  /// process of the destination before are visible there too, and what those tell by `set`.
+  /// process of the destination before are visible there too, and what those tell by `set` or `add`.
   ///
   ///     for (const Row& row : rows) space.post_put(row.there, row.here, row.op);
   ///     Operation last = space.put(there, here, {.at_target = AtTarget::set(flag, step).behind_all()});

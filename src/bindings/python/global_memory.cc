@@ -111,8 +111,9 @@ nb::object start_copy(const Target& target, const char* what, Start&& start) {
 CopyOptions options_of(const nb::object& flag) {
   CopyOptions options;
   if (!flag.is_none()) {
-    const auto [place, value, behind_all] = nb::cast<std::tuple<GlobalPlace, std::uint64_t, bool>>(flag);
-    AtTarget set = AtTarget::set(pointer_of(place).as<std::uint64_t>(), value);
+    const auto [place, value, behind_all, adds] = nb::cast<std::tuple<GlobalPlace, std::uint64_t, bool, bool>>(flag);
+    const GlobalPtr<std::uint64_t> word = pointer_of(place).as<std::uint64_t>();
+    AtTarget set = adds ? AtTarget::add(word, value) : AtTarget::set(word, value);
     options.at_target = behind_all ? std::move(set).behind_all() : std::move(set);
   }
   return options;

@@ -213,7 +213,8 @@ void Copies::post(CopyRecord& copy, KnownSegment& known, Buffer local, bool is_p
 WordBehind Copies::word_behind(CopyRecord& copy, const KnownSegment& known, Buffer local) noexcept {
   const auto* set = std::get_if<AtTarget::Set>(&copy.at_target.what());
   if (set == nullptr || set->value > std::numeric_limits<std::uint32_t>::max()) return {};
-  if (copy.at_target.is_behind_all()) return {};  // the device knows of nothing but what it copies
+  // The device knows of nothing but what it copies, and writes words.
+  if (copy.at_target.is_behind_all() || set->adds) return {};
   // What is not to be found is refused by the put.
   if (space_.engine().memory_kinds().resolve(local.data, local.bytes, local.kind) != Status::ok) return {};
   if (host_accessible(local.kind) && host_accessible(known.remote.kind())) return {};
@@ -240,6 +241,7 @@ void Copies::ask_owner(CopyRecord& copy) noexcept {
   const auto plain = std::as_bytes(std::span(&request, 1));
   std::vector<std::byte> shaped;
   copy.id = ++last_id_;
+  copy.moved_bytes = copy.shapes != nullptr ? copy.shapes->from.bytes() : copy.bytes;
   try {
     if (copy.shapes != nullptr) {
       shaped.assign(plain.begin(), plain.end());
@@ -257,12 +259,15 @@ void Copies::ask_owner(CopyRecord& copy) noexcept {
   status == Status::limit_reached && !copy.posting ? wait_for_room(copy) : end(copy, status);
 }
 
+/// Of one that nobody observes any more the shapes may be gone: it is not tried again.
 void Copies::note_copied(std::int32_t from, std::uint64_t id, Status status) noexcept {
   const auto found = elsewhere_.find(id);
   if (found == elsewhere_.end() || found->second->source.rank() != from) return;
   CopyRecord& copy = *found->second;
   elsewhere_.erase(found);
-  moved(copy, {status, copy.shapes != nullptr ? copy.shapes->from.bytes() : copy.bytes});
+  const bool is_refused = status == Status::limit_reached && copy.shapes != nullptr;
+  if (is_refused && !copy.observed()) return end(copy, Status::canceled);
+  moved(copy, {status, copy.moved_bytes});
 }
 
 void Copies::moved(CopyRecord& copy, const OpResult& result) noexcept {
@@ -304,12 +309,17 @@ void Copies::tell(CopyRecord& copy) noexcept {
     copy.inner.delivered = {&Copies::on_tell, &copy};
     return space_.engine().completions().complete(copy.inner, {Status::ok, 0});
   }
-  // A put of its own: the record goes round once more.
+  // A put or an atomic of its own: the record goes round once more.
   const AtTarget::Set set = std::get<AtTarget::Set>(what);
   copy.at_target = {};
-  std::memcpy(copy.value, &set.value, sizeof(set.value));
-  copy.kept = sizeof(set.value);
-  copy.task = CopyRecord::Task::put;
+  if (set.adds) {
+    copy.atomic = Atomic::of<std::uint64_t>(AtomicOp::add, set.value);
+    copy.task = CopyRecord::Task::atomic;
+  } else {
+    std::memcpy(copy.value, &set.value, sizeof(set.value));
+    copy.kept = sizeof(set.value);
+    copy.task = CopyRecord::Task::put;
+  }
   copy.there = set.flag;
   copy.shapes = nullptr;
   copy.path = Path::automatic;

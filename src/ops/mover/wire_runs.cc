@@ -11,6 +11,7 @@ Status WireRuns::start(Move& move, const StepEnd& to, const StepEnd& from, std::
   Step* const step = steps_.take(*this, move, there, (is_put ? from : to).place.memory(), is_put);
   if (step == nullptr) return steps_.refusal();
   step->left = bytes;
+  step->turn = turn_;
   for (Run& run : step->runs) {
     run.step = step;
     run.on_complete = &WireRuns::on_run;
@@ -21,12 +22,12 @@ Status WireRuns::start(Move& move, const StepEnd& to, const StepEnd& from, std::
   return Status::in_progress;
 }
 
-/// Until all runs are posted, so many are under way, or the network has no room. What has failed posts no more.
-void WireRuns::post_some(Step& step) noexcept {
+/// Until all runs are posted, so many are under way, the network has no room, or `room` is used up. What has failed
+/// posts no more.
+void WireRuns::post_some(Step& step, std::size_t& room) noexcept {
   if (step.move.way->peer.lost) step.status = Status::peer_lost;
-  std::size_t posted = 0;
   for (Run& run : step.runs) {
-    while (!run.is_under_way && step.left != 0 && step.status == Status::ok && posted < kRunsATurn) {
+    while (!run.is_under_way && step.left != 0 && step.status == Status::ok && room != 0) {
       const std::size_t bytes = std::min(step.cursor.together(), step.left);
       const Status status = post(step, run, bytes);
       if (status == Status::limit_reached) return;
@@ -37,7 +38,7 @@ void WireRuns::post_some(Step& step) noexcept {
       step.cursor.advance(bytes);
       step.packed += bytes;
       step.left -= bytes;
-      ++posted;
+      --room;
     }
   }
 }
@@ -72,26 +73,31 @@ void WireRuns::on_run(port::WireOp& op) noexcept {
   if (run.status != Status::ok && step.status == Status::ok) step.status = run.status;
 }
 
-/// A step ends here, and not where its last run does: so no run is told of within the post of another one.
+/// A step ends here, and not where its last run does: so no run is told of within the post of another one. Those that
+/// had their turn go to the end of the list: where there are more runs than one turn posts, the others come next.
 unsigned WireRuns::poll() noexcept {
   unsigned events = 0;
+  std::size_t room = kRunsATurn;
+  ++turn_;
   waits_for_network_ = true;
-  for (Step* step = all_.front(); step != nullptr;) {
-    Step& each = *step;
-    step = decltype(all_)::next(each);
-    post_some(each);
+  const auto had_theirs = [this] { return all_.empty() || all_.front()->turn == turn_; };
+  while (room != 0 && !had_theirs()) {
+    Step& each = *all_.pop_front();
+    each.turn = turn_;
+    post_some(each, room);
     const bool is_over = each.under_way == 0 && (each.left == 0 || each.status != Status::ok);
     if (!is_over) {
       waits_for_network_ &= each.waits();
+      all_.push_back(each);
       continue;
     }
     Move& move = each.move;
     const Status status = each.status;
-    all_.remove(each);
     steps_.give_back(&each);
     done_(self_, move, status);
     ++events;
   }
+  waits_for_network_ &= had_theirs();
   if (all_.empty()) engine_.pollers().detach(*this);
   return events;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/object_pool.h"
 #include "brant/base/intrusive_list.h"
@@ -16,7 +17,7 @@ namespace brant {
 class WireRuns final : private Poller {
  public:
   static constexpr unsigned kAtOnce = 16;          ///< Puts or gets under way, of one step of a move.
-  static constexpr std::size_t kRunsATurn = 256;   ///< Posted between two looks at everything else.
+  static constexpr std::size_t kRunsATurn = 256;   ///< Posted between two looks at everything else, of all moves.
   static constexpr std::size_t kStepsMost = 1024;  ///< Under way, of all moves.
   using Done = void (*)(void* self, Move& move, Status status) noexcept;
 
@@ -53,6 +54,7 @@ class WireRuns final : private Poller {
     const bool is_put;
     std::size_t left = 0;  ///< Bytes that are not posted yet.
     unsigned under_way = 0;
+    std::uint64_t turn = 0;  ///< Its latest.
     /// Nothing of it can be done before a run has ended.
     [[nodiscard]] bool waits() const noexcept {
       return under_way == kAtOnce || (under_way != 0 && (left == 0 || status != Status::ok));
@@ -62,7 +64,7 @@ class WireRuns final : private Poller {
     std::array<Run, kAtOnce> runs;
   };
 
-  void post_some(Step& step) noexcept;
+  void post_some(Step& step, std::size_t& room) noexcept;
   Status post(Step& step, Run& run, std::size_t bytes) noexcept;
   static void on_run(port::WireOp& op) noexcept;
   unsigned poll() noexcept override;
@@ -73,6 +75,7 @@ class WireRuns final : private Poller {
   void* const self_;
   ObjectPool<Step> steps_{kStepsMost};
   IntrusiveList<Step, &Step::hook> all_;
+  std::uint64_t turn_ = 0;
   bool waits_for_network_ = false;  ///< All steps do, which wakes the process.
 };
 

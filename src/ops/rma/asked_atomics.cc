@@ -51,6 +51,8 @@ AskedAtomics::AskedAtomics(RmaTable& table, Answered answered, void* self)
 
 AskedAtomics::~AskedAtomics() {
   device_.reset();  // it waits for those that it performs
+  while (waiting_.pop_front() != nullptr) {
+  }
   while (Served* served = served_.pop_front()) records_.give_back(served);
 }
 
@@ -105,7 +107,8 @@ void AskedAtomics::serve(am::Message& request) noexcept {
   }
   served_.push_back(*served);
   const Status status = find(*served);
-  status == Status::ok ? start(*served) : answer(*served, status, 0);
+  if (status != Status::ok) return answer(*served, status, 0);
+  start(*served);
 }
 
 /// What the asker says is looked at again: its ticket may be of another life of this process.
@@ -126,18 +129,22 @@ Status AskedAtomics::find(Served& served) noexcept {
 }
 
 /// Where the device has too many under way, it waits until one of those has ended.
-void AskedAtomics::start(Served& served) noexcept {
+bool AskedAtomics::start(Served& served) noexcept {
   const Status status = device_->start(served);
-  served.waits_for_room = status == Status::limit_reached;
-  if (status != Status::in_progress && !served.waits_for_room) answer(served, status, 0);
+  if (status == Status::limit_reached) {
+    waiting_.push_back(served);
+  } else if (status != Status::in_progress) {
+    answer(served, status, 0);
+  }
+  return status == Status::in_progress;
 }
 
+/// There is room for one more. One that fails leaves it to the next: nothing that is under way may be left to end.
 void AskedAtomics::performed(Served& served, Status status) noexcept {
   const std::uint64_t bits = status == Status::ok ? *served.before : 0;
   device_->give_back(served);
   answer(served, status, bits);
-  for (Served* next = served_.front(); next != nullptr; next = decltype(served_)::next(*next)) {
-    if (next->waits_for_room) return start(*next);
+  while (!waiting_.empty() && !start(*waiting_.pop_front())) {
   }
 }
 

@@ -50,14 +50,15 @@ class AskedAtomics {
     am::Message* request;  ///< Null: nobody is answered any more.
     std::shared_ptr<ExposedSegment> segment;
     ListHook<Served> served_hook;
-    bool waits_for_room = false;
+    ListHook<Served> waiting_hook;
   };
 
   static void on_message(void* self, am::Message& message) noexcept;
   void serve(am::Message& request) noexcept;
   /// ok: word and operation are set.
   Status find(Served& served) noexcept;
-  void start(Served& served) noexcept;
+  /// True: the device has taken it. Else it waits for room, or was answered.
+  bool start(Served& served) noexcept;
   void performed(Served& served, Status status) noexcept;
   void answer(Served& served, Status status, std::uint64_t bits) noexcept;
   void send_answer(const am::Message& request, Status status, std::uint64_t bits) noexcept;
@@ -74,6 +75,7 @@ class AskedAtomics {
   std::unordered_map<std::uint64_t, AskedAtomic*> asked_;  ///< By id.
   ObjectPool<Served> records_{SIZE_MAX};                   ///< As many as messages.
   IntrusiveList<Served, &Served::served_hook> served_;
+  IntrusiveList<Served, &Served::waiting_hook> waiting_;  ///< Those of them for which the device has no room yet.
   std::optional<DeviceAtomics> device_;
 };
 

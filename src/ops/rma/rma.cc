@@ -57,6 +57,9 @@ Result<Path> RemoteSegment::path_of(MemoryKind kind, std::size_t bytes, RmaDirec
 Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op, const RmaOptions& options) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
+  if (target_ != nullptr &&
+      target_->post_at_once(RmaDirection::put, offset, source.data, source.bytes, source.kind, op, options)) [[likely]]
+    return counted(target_, Status::ok, op);
   // A put only reads it.
   const Buffer local(const_cast<void*>(source.data), source.bytes, source.kind);
   return counted(
@@ -86,6 +89,9 @@ Status RemoteSegment::post_atomic(std::uint64_t offset, const Atomic& what, Op& 
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
+  if (target_ != nullptr && target_->post_at_once(RmaDirection::get, offset, landing.data, landing.bytes, landing.kind,
+                                                  op, options)) [[likely]]
+    return counted(target_, Status::ok, op);
   return counted(
       target_,
       target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::get, offset, landing, op, options),

@@ -272,6 +272,8 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   if (status == Status::ok) status = choose_for(direction, local, bytes, options, path);
   if (status != Status::ok || bytes == 0) return status;
   if (path == Path::shm && shapes == nullptr && bytes <= CpuCopier::kTurnBytes && engine_.trace() == nullptr) {
+    if (local.kind == MemoryKind::host && options.path == Path::automatic)
+      by_cpu_[direction == RmaDirection::put ? 0 : 1] = bytes;
     copy_at_once(direction, offset, local);
     op.result.bytes = bytes;
     return Status::ok;
@@ -298,6 +300,23 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   }
   release(*transfer);
   return status == Status::ok || status == Status::limit_reached ? status : final_status(status);
+}
+
+bool RmaTarget::post_at_once(RmaDirection direction, std::uint64_t offset, const void* local, std::size_t bytes,
+                             MemoryKind kind, Op& op, const RmaOptions& options) noexcept {
+  const bool is_put = direction == RmaDirection::put;
+  const bool is_known = bytes != 0 && bytes == by_cpu_[is_put ? 0 : 1] && kind == MemoryKind::host &&
+                        options.path == Path::automatic && options.shapes == nullptr &&
+                        options.word_behind.was_set == nullptr;
+  const bool is_inside = offset <= bytes_ && bytes <= bytes_ - offset;
+  if (!is_known || !is_inside || peer_.lost || (own_ != nullptr && !own_->open)) return false;
+  if (engine_.memory_kinds().resolve(local, bytes, kind) != Status::ok) return false;
+  std::byte* const there = mapped_ + offset;
+  auto* const here = static_cast<std::byte*>(const_cast<void*>(local));
+  CpuCopier::copy(is_put ? there : here, is_put ? here : there, bytes);
+  count(direction, Path::shm, bytes);
+  op.result = {Status::ok, bytes};
+  return true;
 }
 
 /// Logs why a forced path is refused.

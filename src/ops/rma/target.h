@@ -40,6 +40,10 @@ class RmaTarget final : private Poller {
 
   [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, const RmaOptions& options) noexcept;
+  /// What `post` does where it is known without a question that the CPU copies, within the call: small puts and gets,
+  /// one after the other, are as fast as the call is. False: nothing was done, and the rules are `post`'s.
+  bool post_at_once(RmaDirection direction, std::uint64_t offset, const void* local, std::size_t bytes, MemoryKind kind,
+                    Op& op, const RmaOptions& options) noexcept;
   void count_outcome(Status status) noexcept;
   /// No more posts; the target goes when its last transfer has ended.
   void close() noexcept;
@@ -107,6 +111,8 @@ class RmaTarget final : private Poller {
   RemoteWay way_;
   std::vector<std::byte> packed_key_;  ///< Of the network, until it is needed.
   std::size_t live_ = 0;
+  /// A put, or a get, of so many bytes of host memory has been the CPU's, with nothing forced. 0: none was asked about.
+  std::size_t by_cpu_[2] = {};
   bool closed_ = false;
   bool is_in_the_way_ = false;  ///< Freed memory in the same block of the device is mapped here.
 };

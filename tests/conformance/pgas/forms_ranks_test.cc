@@ -1,8 +1,10 @@
 // Runs as every rank of a job (`brant run -n N`): what one process alone does not show of the global space. Shapes,
 // calls and bells behind bytes, and what streams do, between processes: by links, with devices, and over UCX.
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -172,6 +174,52 @@ TEST_F(Forms, a_bell_rings_behind_the_bytes) {
 }
 
 /// A stream of the target waits for it, and copies what came before it.
+/// They end in any order, and have one word in common.
+TEST_F(Forms, a_counter_tells_of_what_all_others_have_put) {
+  constexpr std::size_t kPart = 10'001;
+  const int ranks = job().size();
+  for (const MemoryKind kind : kinds_of_others()) {
+    SCOPED_TRACE(memory_kind_name(kind));
+    const auto rows = make_rows(kind, kPart * at(ranks));
+    const auto counters = make_flags();
+    const auto counted = [&] {
+      Word seen = 0;
+      job().copy(Buffer(&seen, sizeof(seen), MemoryKind::host),
+                 ConstBuffer(segment_.local(counters[at(self_)]), sizeof(seen), kind));
+      return seen;
+    };
+    barrier();
+    for (int step = 1; step <= 5; ++step) {
+      const std::vector<std::byte> mine = image(kPart, self_, step);
+      std::deque<Operation> puts;
+      for (int other = 0; other < ranks; ++other) {
+        if (other == self_) continue;
+        puts.emplace_back(Moment::delivered, [&](Op& op) noexcept {
+          return space_.post_put(rows[at(other)] + static_cast<std::ptrdiff_t>(kPart) * self_,
+                                 ConstBuffer(std::span(mine)), op,
+                                 {.at_target = AtTarget::add(counters[at(other)], 3)});
+        });
+      }
+      const Word all = Word{3} * at(ranks - 1) * at(step);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (counted() < all) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << counted() << " of " << all;
+        static_cast<void>(job().worker().progress());
+      }
+      const std::vector<std::byte> row = row_here(rows[at(self_)], kPart * at(ranks));
+      for (int other = 0; other < ranks; ++other) {
+        if (other == self_) continue;
+        const auto part = row.begin() + static_cast<std::ptrdiff_t>(kPart) * other;
+        ASSERT_EQ(std::vector<std::byte>(part, part + kPart), image(kPart, other, step)) << "of rank " << other;
+      }
+      for (Operation& put : puts) ASSERT_TRUE(outcome(put).ok());
+      barrier();
+      EXPECT_EQ(counted(), all);
+      barrier();
+    }
+  }
+}
+
 TEST_F(Forms, a_stream_of_the_target_waits_for_the_flag_behind_the_bytes) {
   if (!has_device()) GTEST_SKIP() << "streams are a device's";
   free_what_is_due();

@@ -216,11 +216,11 @@ TEST_P(SpaceCopies, tell_the_target_behind_the_bytes) {
   std::uint64_t* const word = flags.local(flag);
   *word = 0;
   std::uint64_t step = 0;
-  for (const bool behind_all : {false, true}) {
+  for (const auto& [adds, behind_all] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
     ++step;
     from_memory_.fill(here, kBytes);
     to_memory_.fill(std::vector<std::byte>(kBytes), kBytes);
-    AtTarget set = AtTarget::set(flag, step);
+    AtTarget set = adds ? AtTarget::add(flag) : AtTarget::set(flag, step);
     if (behind_all) set = std::move(set).behind_all();
     const Operation copy =
         spaces_[1].copy<std::byte>(from_.begin(), to_.begin(), kBytes, {.at_target = std::move(set)});

@@ -134,6 +134,15 @@ TEST(BenchOptions, puts_that_tell_have_bytes_and_no_rival) {
   EXPECT_THROW(require_sense(options), Error);
 }
 
+TEST(BenchOptions, calls_have_no_rival) {
+  Options options;
+  options.model = Model::rpc;
+  options.sizes = {0, 8};
+  EXPECT_NO_THROW(require_sense(options));
+  options.rival = Rival::ucx;
+  EXPECT_THROW(require_sense(options), Error);
+}
+
 TEST(BenchOptions, memory_made_elsewhere_is_refused_where_nobody_makes_it) {
   const auto accepts = [](Alloc alloc, MemoryKind memory, Model model = Model::channel) {
     Options options;

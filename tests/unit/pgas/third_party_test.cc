@@ -1,4 +1,9 @@
 // Copies between two other processes, none of whose memory is mapped where they are asked for.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +13,9 @@
 #include "brant/brant.h"
 #include "brant/pgas.h"
 #include "core/engine.h"
+#include "models/pgas/kept_shapes.h"
+#include "models/pgas/words.h"
+#include "ops/am/messenger.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -103,6 +111,88 @@ TEST(ThirdParty, shapes_that_are_too_long_to_travel_are_refused) {
   const OpResult result = outcome(10'000);
   EXPECT_EQ(result.status, Status::ok);
   EXPECT_EQ(result.bytes, 10'000u);
+  from = {};
+  to = {};
+  job.run(200);
+}
+
+/// Shapes of a copy, in memory that can be taken away.
+class FleetingShapes {
+ public:
+  explicit FleetingShapes(std::size_t runs) {
+    void* const page = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || runs > kRunsMost) throw std::bad_alloc();
+    shapes_ = new (page) TransferShapes;
+    auto* const list = reinterpret_cast<ByteRun*>(static_cast<std::byte*>(page) + kBytes / 2);
+    for (std::size_t i = 0; i < runs; ++i) new (list + i) ByteRun{2 * i, 1};
+    *shapes_ = {*Shape::indexed(std::span(list, runs)), Shape::contiguous(runs)};
+  }
+  FleetingShapes(const FleetingShapes&) = delete;
+  FleetingShapes& operator=(const FleetingShapes&) = delete;
+  ~FleetingShapes() { ::munmap(shapes_, kBytes); }
+
+  [[nodiscard]] const TransferShapes* get() const noexcept { return shapes_; }
+  /// Whoever looks at them now is killed.
+  void take_away() { ASSERT_EQ(::mprotect(shapes_, kBytes, PROT_NONE), 0); }
+
+ private:
+  static constexpr std::size_t kBytes = 8192, kRunsMost = kBytes / 2 / sizeof(ByteRun);
+  TransferShapes* shapes_ = nullptr;
+};
+
+TEST(ThirdParty, of_one_that_nobody_waits_for_the_shapes_may_go) {
+  InProcessJob job(apart());
+  GlobalSpace owner(job.rank(0)), user(job.rank(1)), target(job.rank(2));
+  constexpr std::size_t kRuns = 200;
+  GlobalSegment from = owner.create(MemoryKind::host, 2 * kRuns), to = target.create(MemoryKind::host, kRuns);
+  auto* const source = static_cast<unsigned char*>(from.memory().data);
+  auto* const landing = static_cast<unsigned char*>(to.memory().data);
+  for (std::size_t i = 0; i < 2 * kRuns; ++i) source[i] = static_cast<unsigned char>(1 + i % 251);
+  std::memset(landing, 0, kRuns);
+  ASSERT_TRUE(job.outcome(user.reach(from.begin())).ok());
+  ASSERT_TRUE(job.outcome(user.reach(to.begin())).ok());
+  FleetingShapes shapes(kRuns);
+  {
+    Op op;
+    CopyOptions options;
+    options.shapes = shapes.get();
+    ASSERT_EQ(user.post_copy(from.begin(), to.begin(), 2 * kRuns, op, std::move(options)), Status::in_progress);
+  }
+  shapes.take_away();
+  job.run(500);
+  for (std::size_t i = 0; i < kRuns; ++i) ASSERT_EQ(landing[i], source[2 * i]) << i;
+  from = {};
+  to = {};
+  job.run(200);
+}
+
+/// What a process may say that is of this job, and not this code.
+TEST(ThirdParty, shapes_beyond_the_bound_are_refused_by_the_owner_as_well) {
+  InProcessJob job(apart());
+  GlobalSpace owner(job.rank(0)), user(job.rank(1)), target(job.rank(2));
+  constexpr std::size_t kRuns = 20'000;
+  GlobalSegment from = owner.create(MemoryKind::host, kRuns), to = target.create(MemoryKind::host, kRuns);
+  auto* const landing = static_cast<unsigned char*>(to.memory().data);
+  std::memset(from.memory().data, 1, kRuns);
+  std::memset(landing, 0, kRuns);
+  std::vector<ByteRun> runs(kRuns);
+  for (std::size_t i = 0; i < kRuns; ++i) runs[i] = {i, 1};
+  auto& messenger = job.rank(1).worker().engine().service<am::Messenger>();
+  const auto ask = [&](std::size_t count) {
+    const pgas::CopyRequest request{from.begin(), to.begin(), count, Path::automatic, 1, {}};
+    std::vector<std::byte> payload(sizeof(request));
+    std::memcpy(payload.data(), &request, sizeof(request));
+    KeptShapes::pack({*Shape::indexed(std::span(runs).first(count)), Shape::contiguous(count)}, payload);
+    am::Message* const message = messenger.make(payload.size());
+    message->set_header(pgas::WordHeader{.word = pgas::SpaceWord::copy, .id = 12345});
+    std::memcpy(message->data, payload.data(), payload.size());
+    ASSERT_EQ(messenger.send(Rank{0}, am::ServiceId::pgas, *message), Status::ok);
+  };
+  ask(kRuns);
+  job.run(5000);
+  EXPECT_EQ(std::count(landing, landing + kRuns, 0), static_cast<std::ptrdiff_t>(kRuns)) << "nothing is copied";
+  ask(1000);
+  EXPECT_TRUE(job.run_until([&] { return std::count(landing, landing + kRuns, 1) == 1000; })) << "it serves the next";
   from = {};
   to = {};
   job.run(200);

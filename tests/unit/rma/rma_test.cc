@@ -409,6 +409,44 @@ TEST(Rma, a_segment_closed_by_its_owner_refuses_where_that_is_noticed) {
   EXPECT_THROW(RemoteSegment(job.rank(0), Rank{0}, ticket), Error);
 }
 
+/// Small ones of the same size that follow each other ask no question; what is wrong with one is noticed all the same.
+TEST(Rma, the_like_of_a_put_by_the_cpu_is_looked_at_as_that_was) {
+  for (const int user : {0, 1}) {
+    SCOPED_TRACE(user);
+    JobOptions options;
+    options.links = true;
+    InProcessJob job(options);
+    Space memory(job.rank(0), MemoryKind::host, 65536), local(job.rank(user), MemoryKind::host, 4096);
+    Segment segment = expose(job.rank(0), memory.whole());
+    RemoteSegment there(job.rank(user), Rank{0}, segment.ticket());
+    memory.fill(std::vector<std::byte>(65536));
+    const auto sent = pattern(4096, 3);
+    local.fill(sent);
+    const std::uint64_t before = puts(job, user, Path::shm);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const OpResult put = job.outcome(there.put(i * 8, local.part(i * 8, 8)));
+      EXPECT_TRUE(put.ok());
+      EXPECT_EQ(put.bytes, 8u);
+    }
+    EXPECT_EQ(puts(job, user, Path::shm), before + 8);
+    EXPECT_EQ(std::memcmp(memory.image().data(), sent.data(), 64), 0);
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(job.outcome(there.get(i * 8, local.part(1024 + i * 8, 8))).bytes, 8u);
+    EXPECT_EQ(std::memcmp(local.image().data() + 1024, sent.data(), 64), 0);
+
+    EXPECT_EQ(job.outcome(there.put(65536 - 7, local.part(0, 8))).status, Status::invalid_argument);
+    EXPECT_EQ(job.outcome(there.get(~std::uint64_t{0}, local.part(0, 8))).status, Status::invalid_argument);
+    EXPECT_EQ(job.outcome(there.put(0, ConstBuffer(nullptr, 8, MemoryKind::host))).status, Status::invalid_argument);
+    EXPECT_EQ(job.outcome(there.put(0, local.part(0, 8), {.path = Path::courier})).status, Status::not_supported);
+    const TransferShapes shapes{Shape::contiguous(4), Shape::contiguous(4, 100)};
+    EXPECT_EQ(job.outcome(there.put(0, local.part(0, 8), {.path = Path::automatic, .shapes = &shapes})).bytes, 4u);
+    EXPECT_EQ(std::memcmp(memory.image().data() + 100, sent.data(), 4), 0);
+    segment.close();
+    if (user == 0) {
+      EXPECT_EQ(job.outcome(there.put(0, local.part(0, 8))).status, Status::not_found);
+    }
+  }
+}
+
 TEST(Rma, two_segments_do_not_mix) {
   InProcessJob job(with(GpuChoice::emulated));
   Space one(job.rank(0), MemoryKind::host, 20'000), two(job.rank(0), MemoryKind::emulated, 20'000);

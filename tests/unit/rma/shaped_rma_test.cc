@@ -1,10 +1,17 @@
 // Puts and gets whose bytes do not lie in one run, between memory of all kinds.
+#include <algorithm>
+#include <deque>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "brant/core/sinks.h"
 #include "brant/ops/rma.h"
+#include "ops/mover/wire_runs.h"
+#include "port/wire/faulty/faulty.h"
 #include "support/effort.h"
 #include "support/shapes.h"
 #include "unit/rma/rma_pair.h"
@@ -143,6 +150,47 @@ TEST(ShapedPuts, go_run_by_run_over_a_network_that_is_slow_and_takes_few_at_a_ti
       transfers.expect_got({there.shape, block});
     }
   }
+}
+
+/// However many there are: a progress call posts a bounded number of runs, and none waits for all of another.
+TEST(ShapedPuts, many_at_once_let_a_progress_call_return) {
+  constexpr std::size_t kPuts = 64, kRuns = 600, kPitch = 2;
+  std::size_t posted = 0;
+  JobOptions options;
+  options.wrap = [&](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    if (rank == 1) policy.while_posting = [&] { ++posted; };
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  InProcessJob job(options);
+  Space local(job.rank(1), MemoryKind::host, kRuns),
+      remote(job.rank(0), MemoryKind::host, kPuts * kRuns * kPitch, true);
+  const auto image = pattern(kRuns, 5);
+  local.fill(image);
+  Segment segment = expose(job.rank(0), remote.whole());
+  RemoteSegment there(job.rank(1), Rank{0}, segment.ticket());
+  const TransferShapes shapes{Shape::contiguous(kRuns), *Shape::strided(0, 1, std::vector<ShapeDim>{{kRuns, kPitch}})};
+  RmaOptions how;
+  how.shapes = &shapes;
+  std::deque<Op> ops(kPuts);
+  Counter counter;
+  for (std::size_t i = 0; i < kPuts; ++i) {
+    ops[i].delivered = counter.sink();
+    counter.track(there.post_put(i * kRuns * kPitch, local.whole(), ops[i], how), ops[i]);
+  }
+  std::size_t most = 0, calls = 0;
+  for (; counter.pending() != 0; ++calls) {
+    ASSERT_LT(calls, 100'000u);
+    posted = 0;
+    static_cast<void>(job.rank(1).worker().progress());
+    most = std::max(most, posted);
+    static_cast<void>(job.rank(0).worker().progress());
+  }
+  EXPECT_TRUE(counter.result().ok());
+  EXPECT_LE(most, 2 * WireRuns::kRunsATurn) << "runs, and what is posted behind those that have ended";
+  EXPECT_GT(calls, kPuts * kRuns / (2 * WireRuns::kRunsATurn));
+  const auto there_now = remote.image();
+  for (std::size_t i = 0; i < kPuts * kRuns; ++i) ASSERT_EQ(there_now[i * kPitch], image[i % kRuns]) << i;
 }
 
 TEST(ShapedPuts, that_do_not_fit_are_refused) {
