@@ -100,7 +100,10 @@ class Window {
     release(slot);
   }
   void release(Slot& slot) noexcept {
-    slot.op.source_free = slot.op.delivered = {};  // a post that ended at once has left its sink in place
+    // A post that ended at once has left its sink in place. One by one: the second would wait for the bytes of the
+    // first.
+    slot.op.source_free = {};
+    slot.op.delivered = {};
     slot.window = nullptr;
     slot.next_free = std::exchange(free_, &slot);
   }

@@ -129,14 +129,10 @@ Status AskedAtomics::find(Served& served) noexcept {
 }
 
 /// Where the device has too many under way, it waits until one of those has ended.
-bool AskedAtomics::start(Served& served) noexcept {
+void AskedAtomics::start(Served& served) noexcept {
   const Status status = device_->start(served);
-  if (status == Status::limit_reached) {
-    waiting_.push_back(served);
-  } else if (status != Status::in_progress) {
-    answer(served, status, 0);
-  }
-  return status == Status::in_progress;
+  if (status == Status::limit_reached) return waiting_.push_back(served);
+  if (status != Status::in_progress) answer(served, status, 0);
 }
 
 /// There is room for one more. One that fails leaves it to the next: nothing that is under way may be left to end.
@@ -144,7 +140,12 @@ void AskedAtomics::performed(Served& served, Status status) noexcept {
   const std::uint64_t bits = status == Status::ok ? *served.before : 0;
   device_->give_back(served);
   answer(served, status, bits);
-  while (!waiting_.empty() && !start(*waiting_.pop_front())) {
+  while (Served* const next = waiting_.front()) {
+    const Status started = device_->start(*next);
+    if (started == Status::limit_reached) return;
+    waiting_.remove(*next);
+    if (started == Status::in_progress) return;
+    answer(*next, started, 0);
   }
 }
 

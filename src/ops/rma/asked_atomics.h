@@ -57,8 +57,7 @@ class AskedAtomics {
   void serve(am::Message& request) noexcept;
   /// ok: word and operation are set.
   Status find(Served& served) noexcept;
-  /// True: the device has taken it. Else it waits for room, or was answered.
-  bool start(Served& served) noexcept;
+  void start(Served& served) noexcept;
   void performed(Served& served, Status status) noexcept;
   void answer(Served& served, Status status, std::uint64_t bits) noexcept;
   void send_answer(const am::Message& request, Status status, std::uint64_t bits) noexcept;
