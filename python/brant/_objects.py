@@ -1,7 +1,7 @@
 """Objects that are no arrays: pickled, with the arrays inside them beside the pickle.
 
-An object is unpickled only when it came over a channel, so only from a process of this job: those have proved to each
-other that they were started together.
+An object is unpickled only if the seal of this job came with it, which only processes know that were started together:
+the extension module looks at it before (src/bindings/python/pickle_seal.h).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/batch_time.h"
+#include "core/job_key.h"
 #include "core/paths/calibration_store.h"
 
 namespace brant {
@@ -57,6 +58,7 @@ Engine::Engine(port::Adapters adapters, const Options& options)
   PeerRecord record = make_peer_record(adapters_);
   if (leases_.held()) record.lease_address = leases_.address();
   publish(boot(), "brant.peer", pack(record));
+  publish_job_key(boot());
 }
 
 /// Whatever may wake the worker.

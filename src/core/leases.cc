@@ -1,6 +1,5 @@
 #include "core/leases.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,30 +7,15 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "base/random_bytes.h"
 #include "base/seconds.h"
-#include "core/peer_record.h"
+#include "core/job_key.h"
 #include "core/peers.h"
 
 namespace brant {
-namespace {
 
-constexpr const char* kLeaseKey = "brant.lease_key";
-
-Lease::Key random_key() {
-  Lease::Key key;
-  fill_with_random_bytes(std::as_writable_bytes(std::span(key)), "the key of the job's leases");
-  return key;
-}
-
-}  // namespace
-
-/// The key travels through the bootstrap alone, which only processes of the job can read.
 Leases::Leases(port::Boot& boot, bool other_hosts, std::chrono::milliseconds patience)
     : boot_(boot), patience_(patience) {
-  if (!other_hosts) return;
-  if (boot_.job().rank == 0) publish(boot_, kLeaseKey, random_key());
-  if (patience_ > std::chrono::milliseconds::zero()) thread_ = LeaseThread::open(patience_);
+  if (other_hosts && patience_ > std::chrono::milliseconds::zero()) thread_ = LeaseThread::open(patience_);
 }
 
 void Leases::start(const Peers& peers) {
@@ -52,15 +36,7 @@ void Leases::start(const Peers& peers) {
     if (!probed) probed = rank;
   }
   if (!probed) return thread_.reset();
-  const auto packed = boot_.get(0, kLeaseKey);
-  Lease::Key key;
-  if (!packed || packed->size() != key.size()) {
-    throw Error(packed ? Status::version_mismatch : packed.status(),
-                fmt::format("rank {} did not get the key of the job's leases: {}. {}", job.rank,
-                            status_text(packed.status()), boot_.last_error()));
-  }
-  std::copy(packed->begin(), packed->end(), key.begin());
-  thread_->start(job.rank, key, std::move(addresses), probed);
+  thread_->start(job.rank, job_key_for(boot_, "leases"), std::move(addresses), probed);
 }
 
 std::string Leases::words_of(Lease::Why why) const {

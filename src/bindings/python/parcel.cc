@@ -7,6 +7,7 @@
 
 #include "bindings/python/array.h"
 #include "bindings/python/make.h"
+#include "bindings/python/pickle_seal.h"
 #include "bindings/python/process.h"
 
 namespace nb = nanobind;
@@ -77,6 +78,7 @@ void Parcel::add_pickle(nb::handle object, const std::string& subject, int peer)
     throw Error(Status::not_supported, "an object with more than 65535 arrays inside cannot be sent");
   add_array(parts[0], ItemType::object);
   contents_.back().header.buffers = static_cast<std::uint16_t>(buffers.size());
+  contents_.back().header.format_bytes = static_cast<std::uint16_t>(pickle_seal().size());
   for (const nb::handle buffer : buffers) {
     if (!add_array(buffer, ItemType::buffer)) throw Error(Status::internal, "a buffer of a pickle cannot be read");
   }
@@ -104,7 +106,11 @@ bool Parcel::is_host() const noexcept {
 std::byte* Parcel::write_descriptions(std::byte* to) const noexcept {
   for (const Content& item : contents_) {
     const bool array = is_array(item.header.type);
-    to = write_description(item.header, array ? item.view.format() : std::string_view(),
+    const bool pickle = item.header.type == ItemType::object;
+    to = write_description(item.header,
+                           array    ? item.view.format()
+                           : pickle ? pickle_seal()
+                                    : std::string_view(),
                            array ? item.view.shape() : std::span<const Py_ssize_t>(), to);
   }
   return to;
@@ -191,6 +197,7 @@ nb::list unpack(std::span<const std::byte> description, std::size_t count, std::
   std::vector<Landing> landings;
   landings.reserve(items.size());
   for (const Item& item : items) {
+    if (!may_be_read(item)) throw Error(Status::peer_rejected, kUnsealed);
     if (item.header.type == ItemType::apart) {
       if (!apart) throw Error(Status::invalid_argument, "a message contradicts itself");
       landings.emplace_back().made = apart(item);

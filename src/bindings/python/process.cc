@@ -12,6 +12,7 @@
 #include "bindings/python/halo.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
+#include "bindings/python/pickle_seal.h"
 #include "bindings/python/remote_calls.h"
 #include "bindings/python/team.h"
 #include "brant/core/start_via.h"
@@ -108,6 +109,7 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   }
   exchange_ = std::move(exchange);
   owner_ = std::this_thread::get_id();
+  make_pickle_seal(*runtime_);
   begin_remote_calls(*runtime_);
   // In a child nobody owns it: what it does at its end would reach into what its parent uses.
   static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { Process::get().owner_ = {}; }));

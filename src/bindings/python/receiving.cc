@@ -7,6 +7,7 @@
 #include "bindings/python/array.h"
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/pickle_seal.h"
 #include "bindings/python/process.h"
 
 namespace nb = nanobind;
@@ -144,8 +145,10 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
   const bool pickled = std::ranges::any_of(items_, [](const Item& item) {
     return item.header.type == ItemType::object || item.header.type == ItemType::buffer;
   });
-  const bool distrusted = pickled && end_.is_joined();
-  if (distrusted) unfit = "a pickle came from a process that is not of this job, and is not read";
+  const bool stranger = pickled && end_.is_joined();
+  if (stranger) unfit = "a pickle came from a process that is not of this job, and is not read";
+  const bool unsealed = !stranger && !std::ranges::all_of(items_, may_be_read);
+  if (unsealed) unfit = kUnsealed;
   if (unfit.empty()) {
     try {
       make_landings();
@@ -156,7 +159,7 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
     }
   }
   if (!unfit.empty()) {
-    status_ = distrusted ? Status::peer_rejected : landing != Status::ok ? landing : Status::invalid_argument;
+    status_ = stranger || unsealed ? Status::peer_rejected : landing != Status::ok ? landing : Status::invalid_argument;
     why_ = std::move(unfit);
     landings_.clear();
   }
