@@ -1,11 +1,11 @@
 #include "core/paths/calibration_text.h"
 
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/read_number.h"
 #include "brant/base/status.h"
 #include "core/paths/collective_bands.h"
 
@@ -27,12 +27,6 @@ std::string_view trimmed(std::string_view text) noexcept {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   const std::size_t last = text.find_last_not_of(kBlanks);
   return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
-}
-
-template <typename Number>
-bool read_number(std::string_view word, Number& number) noexcept {
-  const auto [rest, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return fault == std::errc{} && rest == word.data() + word.size();
 }
 
 class Parser {

@@ -1,10 +1,10 @@
 #include "core/paths/collective_bands.h"
 
-#include <charconv>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "base/read_number.h"
 #include "brant/base/status.h"
 #include "core/paths/calibration_store.h"
 #include "core/paths/calibration_text.h"
@@ -13,12 +13,6 @@ namespace brant {
 namespace {
 
 constexpr std::string_view kBand = "band";
-
-template <typename Number>
-bool read_number(std::string_view word, Number& number) noexcept {
-  const auto [rest, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return fault == std::errc{} && rest == word.data() + word.size();
-}
 
 }  // namespace
 
