@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include "base/log.h"
 
@@ -51,6 +52,14 @@ Result<void*> StagePool::allocate(std::size_t capacity) noexcept {
 
 Result<void*> StagePool::carve(Spares<void*>& size, std::size_t capacity) noexcept {
   Slab slab{.part = capacity, .parts = std::clamp<std::size_t>(size.made(), 1, kSlabBytes / capacity), .lent = 1};
+  Slabs::node_type record;
+  try {
+    Slabs made;
+    made.emplace(nullptr, slab);
+    record = made.extract(made.begin());
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;  // before there is memory of the device, which could not be freed within progress
+  }
   const Result<void*> first = size.make([&] {
     Result<void*> memory = allocate(slab.parts * capacity);
     if (!memory && slab.parts > 1) memory = allocate((slab.parts = 1) * capacity);
@@ -58,13 +67,9 @@ Result<void*> StagePool::carve(Spares<void*>& size, std::size_t capacity) noexce
   });
   if (!first) return first;
   auto* const base = static_cast<std::byte*>(*first);
-  try {
-    slabs_.emplace(base, slab);
-  } catch (const std::bad_alloc&) {
-    size.give_back(*first);
-    free(size.drop());
-    return Status::no_memory;
-  }
+  record.key() = base;
+  record.mapped() = slab;
+  slabs_.insert(std::move(record));
   for (std::size_t i = 1; i < slab.parts; ++i) {
     const Result<void*> further = size.make([&]() -> Result<void*> { return base + i * capacity; });
     if (!further) break;

@@ -96,7 +96,10 @@ void EnqueueThread::watch_streams() {
 }
 
 void EnqueueThread::ask_driver() noexcept {
-  for (const auto& door : doors_) door->drop_if_dead();
+  // The stream of one that is idle may be gone.
+  for (const auto& door : doors_) {
+    if (!door->idle()) door->drop_if_dead();
+  }
   if (idle()) return;
   try {
     watch_streams();
