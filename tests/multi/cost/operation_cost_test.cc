@@ -298,7 +298,7 @@ TEST_F(OperationCosts, of_messages_that_come_before_their_receive) {
 }
 
 TEST_F(OperationCosts, of_puts_and_of_nothing) {
-  Row put{"put of 8 B", {}, {}}, idle{"progress that finds nothing", {}, {}};
+  Row put{"put of 8 B, like the last one", {}, {}}, idle{"progress that finds nothing", {}, {}};
   for (int turn = 0; turn < kTurns; ++turn) {
     Op op;
     Flag flag;
