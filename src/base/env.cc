@@ -1,11 +1,11 @@
 #include "base/env.h"
 
-#include <charconv>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/read_number.h"
 #include "brant/base/status.h"
 
 namespace brant {
@@ -32,10 +32,8 @@ std::string_view env(const char* name) noexcept {
 }
 
 std::optional<std::int64_t> env_int(const char* name) noexcept {
-  const std::string_view text = env(name);
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (!read_number(env(name), value)) return std::nullopt;
   return value;
 }
 

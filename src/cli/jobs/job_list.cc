@@ -1,7 +1,6 @@
 #include "cli/jobs/job_list.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/process_stat.h"
+#include "base/read_number.h"
 #include "core/observe/statistics_folder.h"
 
 namespace brant::cli::jobs {
@@ -136,8 +136,7 @@ int launcher_behind(int pid) {
 
 const Job* find_job(const JobList& list, std::string_view wanted) {
   int pid = 0;
-  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), pid);
-  const bool is_pid = error == std::errc{} && end == wanted.data() + wanted.size();
+  const bool is_pid = read_number(wanted, pid);
   if (is_pid) pid = launcher_behind(pid);
   const Job* launched = nullptr;
   for (const Job& job : list.jobs) {

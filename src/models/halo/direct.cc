@@ -344,7 +344,10 @@ void DirectExchange::require_ready(std::span<const Buffer> fields) const {
 }
 
 Task<void> DirectExchange::exchange_times(std::span<const Buffer> fields, std::uint64_t times) {
-  if (!bound_) co_await bind_to(fields);
+  if (!bound_) {
+    co_await bind_to(fields);
+    way_->require_ready();  // a neighbour may have left meanwhile
+  }
   co_await way_->exchange(times);
 }
 

@@ -151,7 +151,6 @@ void DirectByDevice::require_ready() const {
 }
 
 Task<void> DirectByDevice::exchange(std::uint64_t times) {
-  require_ready();  // a neighbour may have left since the fields were bound
   first_ = epoch_ + 1;
   epoch_ += times;
   const bool done = co_await run_kernel(first_, times);

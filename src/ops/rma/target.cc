@@ -274,7 +274,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   if (path == Path::shm && shapes == nullptr && bytes <= CpuCopier::kTurnBytes && engine_.trace() == nullptr) {
     if (local.kind == MemoryKind::host && options.path == Path::automatic)
       by_cpu_[direction == RmaDirection::put ? 0 : 1] = bytes;
-    copy_at_once(direction, offset, local);
+    copy_at_once(direction, offset, local.data, bytes);
     op.result.bytes = bytes;
     return Status::ok;
   }
@@ -311,10 +311,7 @@ bool RmaTarget::post_at_once(RmaDirection direction, std::uint64_t offset, const
   const bool is_inside = offset <= bytes_ && bytes <= bytes_ - offset;
   if (!is_known || !is_inside || peer_.lost || (own_ != nullptr && !own_->open)) return false;
   if (engine_.memory_kinds().resolve(local, bytes, kind) != Status::ok) return false;
-  std::byte* const there = mapped_ + offset;
-  auto* const here = static_cast<std::byte*>(const_cast<void*>(local));
-  CpuCopier::copy(is_put ? there : here, is_put ? here : there, bytes);
-  count(direction, Path::shm, bytes);
+  copy_at_once(direction, offset, const_cast<void*>(local), bytes);
   op.result = {Status::ok, bytes};
   return true;
 }
@@ -421,10 +418,10 @@ RmaTransfer* RmaTarget::take_transfer(RmaDirection direction, Buffer local, cons
 }
 
 /// What is done within the post needs no record.
-void RmaTarget::copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept {
+void RmaTarget::copy_at_once(RmaDirection direction, std::uint64_t offset, void* local, std::size_t bytes) noexcept {
   const bool is_put = direction == RmaDirection::put;
-  CpuCopier::copy(is_put ? mapped_ + offset : local.data, is_put ? local.data : mapped_ + offset, local.bytes);
-  count(direction, Path::shm, local.bytes);
+  CpuCopier::copy(is_put ? mapped_ + offset : local, is_put ? local : mapped_ + offset, bytes);
+  count(direction, Path::shm, bytes);
 }
 
 void RmaTarget::count(RmaDirection direction, Path path, std::size_t bytes) noexcept {

@@ -79,7 +79,7 @@ class RmaTarget final : private Poller {
   [[nodiscard]] MoveEnd place(std::uint64_t offset, Path path) const noexcept;
   /// Path, bytes and shapes are still to be said.
   RmaTransfer* take_transfer(RmaDirection direction, Buffer local, const MoveEnd& there, const Op& op) noexcept;
-  void copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept;
+  void copy_at_once(RmaDirection direction, std::uint64_t offset, void* local, std::size_t bytes) noexcept;
   void count(RmaDirection direction, Path path, std::size_t bytes) noexcept;
   void trace(const RmaTransfer& transfer) noexcept;
   /// The target may be gone afterwards.

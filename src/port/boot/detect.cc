@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "base/read_number.h"
 #include "port/boot/launcher/launcher_boot.h"
 
 namespace brant::port {
@@ -40,10 +40,8 @@ std::string shown(const Environment& environment, std::initializer_list<std::str
 
 /// True if the variable says one; a size that nobody wrote, or that is no number, may be any.
 bool says_one(const Environment& environment, std::string_view name) {
-  const std::string_view text = value(environment, name);
   int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() && number == 1;
+  return read_number(value(environment, name), number) && number == 1;
 }
 
 /// A launcher that brant does not speak: for a single process that does not matter.

@@ -1,6 +1,5 @@
 #include "port/memory/devices.h"
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/read_number.h"
 #include "port/memory/adapters.h"
 #include "port/memory/gpu_choice.h"
 
@@ -19,8 +19,7 @@ double cost_from(const char* name) {
   const std::string_view text = env(name);
   if (text.empty()) return 0;
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0) || value > 1e9) {
+  if (!read_number(text, value) || !(value >= 0) || value > 1e9) {
     throw Error(Status::invalid_argument, fmt::format("{}='{}' is not a number of at least 0", name, text));
   }
   return value;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "base/env.h"
 #include "base/host_name.h"
+#include "base/read_number.h"
 #include "models/mpi/call_error.h"
 #include "models/mpi/process.h"
 #include "port/boot/launcher/frame.h"
@@ -38,8 +38,7 @@ std::string_view cut_off(std::string_view& rest, char separator) {
 
 int soft_number(std::string_view text, const std::string& soft) {
   int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc{} && end == text.data() + text.size(), MPI_ERR_INFO_VALUE,
+  require(read_number(text, value), MPI_ERR_INFO_VALUE,
           "the value of soft is '{}': it must be numbers and ranges, such as '1,4:16:4'", soft);
   return value;
 }

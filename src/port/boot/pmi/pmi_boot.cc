@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "base/base64.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/read_number.h"
 #include "port/boot/key_value.h"
 #include "port/boot/key_values.h"
 #include "port/boot/one_at_a_time.h"
@@ -83,8 +83,7 @@ void leave() noexcept {
 /// -1: it is no number.
 int number_in(std::string_view text) noexcept {
   int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? number : -1;
+  return read_number(text, number) ? number : -1;
 }
 
 int number_of(const char* name, int least) {
